@@ -361,7 +361,7 @@ class CallBuilder:
     def end_at_marker(self, *, is_closer: bool) -> None:
         """End a call whose arguments a marker has cut short. `is_closer`: the marker is the call's own closer.
 
-        Before the closer, brackets that are missing are added, if nothing else is missing. In a string that was never
+        Before the closer, brackets that are missing are added, if no value is missing. In a string that was never
         closed, the rest of the arguments is lost: the client should not run the call.
         """
         unclosed = self.scanner.in_string

@@ -39,7 +39,7 @@ class ArgumentsStream:
             max_buffered: maximum number of characters of arguments that are not streamed.
             max_whitespace: maximum number of whitespace characters between two tokens. Over it, the arguments are
                 `runaway`: some models never stop writing whitespace.
-            repairs: whether errors in the JSON are corrected.
+            repairs: whether the arguments are repaired, that is, whether errors in the JSON are corrected.
         """
         self.scanner = JsonScanner(max_whitespace, corrects=repairs)
         self.notes: list[tuple[str, str]] = []
@@ -99,7 +99,7 @@ class ArgumentsStream:
         return self._take_buffered()
 
     def close_brackets(self) -> str:
-        """Return the brackets that are missing at the end of the arguments, if nothing else is missing.
+        """Return the remaining text with the brackets that are missing at its end; "" if something else is missing.
 
         Only for arguments that the model has ended with the closer of the call.
         """

@@ -3,7 +3,13 @@
     raw control character in a string     escaped
     comma before a closing bracket        removed
     True, False, None outside of strings  true, false, null
-    missing brackets at the end           added, if the caller knows that the model has ended the value
+    missing brackets at the end           added, only by `JsonCorrector.close_brackets`
+
+Brackets are added only on request, because only the caller knows whether the model has ended the value; a comma before
+them is removed.
+
+A *correction* is one such change of the text. A *repair* is any change of malformed arguments: a correction, or one of
+`repair.py`. Settings and findings speak of repairs.
 
 Everything else stays as it is, and so does all text behind it. Valid JSON is returned as it came, piece by piece. Only
 a comma at the end of a piece waits for the next character that is not whitespace.
@@ -78,7 +84,10 @@ class JsonCorrector:
     def close_brackets(self) -> str:
         """Add the closing brackets that are missing at the end, if that is all that is missing.
 
-        Returns: the rest of the text; "" if something else is missing, or nothing.
+        Only for a value that the model has ended. A comma before the brackets is removed.
+
+        Returns:
+            The text that was held back, and the brackets; "" if something else is missing, or nothing.
         """
         if self._scanner.ended:
             return ""
@@ -100,7 +109,7 @@ class JsonCorrector:
 def correct_json(text: str) -> tuple[str, list[str]]:
     """Correct a text with one JSON value, or several. Return the text and a note for each kind of correction.
 
-    Missing brackets are not added.
+    Missing brackets are not added, because the text may have been cut: see `JsonCorrector.close_brackets`.
     """
     parts: list[str] = []
     notes: list[str] = []

@@ -1,7 +1,7 @@
 """Repair of complete arguments that are malformed, limited to changes that cannot alter their meaning.
 
-Repairs: a code fence around the arguments, an object inside a string, the corrections of `corrector.py`, the same
-object twice. Truncated arguments are never completed, because the missing part is unknown.
+Repairs: a code fence around the arguments, an object inside a string, the corrections of `corrector.correct_json`, the
+same object twice. Truncated arguments are never completed, because the missing part is unknown.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ a value matters even if the value is invalid. It stops only at an unknown charac
 string, so that the caller can check for a marker there. If there is no marker, `skip_char` skips the character.
 
 Some errors have only one possible meaning. With `corrects`, they are not a problem but a `Correction`, as long as there
-is no problem before them: behind one, it is not known what the model intended. `corrector.py` applies the corrections.
+is no problem before them: behind one, it is not known what the model intended. `corrector.py` applies the corrections,
+and `close_brackets` returns the brackets that are missing at the end.
 """
 
 from __future__ import annotations
