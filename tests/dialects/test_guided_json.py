@@ -255,6 +255,17 @@ def test_json_behind_the_start_of_a_call_is_text(name: str, choice: str) -> None
     assert (reply.calls, reply.text) == ([], text)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_call_of_another_tool_is_reported(name: str) -> None:
+    text = RM_CALL.replace("parameters", "arguments")
+    for pieces in ([text], list(text)):
+        reply = il.fold(parse_events(name, pieces, "get_weather", [RM, WEATHER]))
+        assert calls_of(reply) == [("rm", {"path": "/"})]
+        assert [finding.kind for finding in reply.findings] == ["other-tool"]
+        reply = il.fold(parse_events(name, pieces, "required", [RM, WEATHER]))
+        assert reply.findings == []
+
+
 def test_unknown_tools() -> None:
     for form in (ARRAY, OBJECT, ARGUMENTS):
         assert calls_of(il.parse(form.text, "kimi_k2", None, tool_choice=form.choice)) == form.calls

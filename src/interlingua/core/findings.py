@@ -39,6 +39,7 @@ FINDING_KINDS: dict[str, str] = {
     "call-without-name": "a call without any name: its arguments are returned as text",
     "renamed": "a name that contains native text or a prefix: removed from the name",
     "unknown-tool": "a call of a tool that was not offered: forwarded anyway",
+    "other-tool": "a call of an offered tool, although the tool choice names another one: forwarded anyway",
     "not-a-tool": "text like a call of a tool that was not offered, which may be something else: returned as text",
     "no-tools-offered": "a call although no tool was offered: returned as text",
     "duplicate-call": "a call sent both as text and as a structured call, with the same id: forwarded once",

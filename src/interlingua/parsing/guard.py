@@ -297,6 +297,12 @@ class Guard:
             self._dropped_indexes.add(key)
 
     def _resolve_name(self, name: str) -> str:
+        resolved, required = self._resolve_offered_name(name), self._offer.required_tool
+        if required is not None and resolved != required and self._offer.has(resolved):
+            self._report("other-tool", f"the tool choice names {required!r}, but {resolved!r} is called: forwarded")
+        return resolved
+
+    def _resolve_offered_name(self, name: str) -> str:
         if self._offer.is_empty or not self._offer.is_known or self._offer.has(name):
             return name
         resolved = self._offer.resolve_name(name)
