@@ -214,6 +214,17 @@ def test_quoted_call_after_a_real_one(dialect: il.Dialect) -> None:
         assert f"{before}{quoted}` for you." in reply.text
 
 
+@each_dialect
+def test_quoted_call_after_a_section_that_was_not_closed(dialect: il.Dialect) -> None:
+    call, quoted = write_call(dialect), write_call(dialect, "ls", '{"path": "/"}')
+    before = "I did `"
+    closer = next((stray for stray in sorted(dialect.strays, key=len, reverse=True) if call.endswith(stray)), "")
+    if not closer or not is_quotable(quoted, before) or "`" in quoted or dialect.router is not None:
+        pytest.skip("the call cannot be quoted in this form")
+    for pieces in cut_texts(f"{call.removesuffix(closer)}\n{before}{quoted}` for you.", 3):
+        assert [made.name for made in parse_pieces(dialect, pieces).calls] == ["get_weather"], pieces
+
+
 def test_blank_line_in_a_marker_does_not_end_a_span() -> None:
     marker = "<|message_sep|>\n\nfunction call<|role_sep|>\n"
     text = f'The `{marker}{{"name": "ls", "arguments": {{"path": "/"}}}}` header is it.'

@@ -205,6 +205,12 @@ class EventSink:
             if self._tentative.buffered_chars > self.limits.held:
                 self.commit()
 
+    def read_quoted(self, opener: str) -> Read[bool]:
+        """Read an opener inside code, and what follows it. Return False if it is not inside code."""
+        if self.quotes is None or not self.quotes.is_in_code(opener):
+            return False
+        return (yield from self.quotes.read(opener))
+
     # ── text and findings ─────────────────────────────────────────────────────────────────────────────────────────
 
     def emit_text(self, text: str, channel: Channel) -> None:

@@ -193,7 +193,7 @@ class FramedJsonGrammar:
         source.code.reset()  # the section is not inside code, whatever the text before it has left open
         while not sink.failed:
             marker = yield from self._read_between_calls(source, sink)
-            if marker in self.openers and (yield from self._read_quoted(marker or "", sink)):
+            if marker in self.openers and (yield from sink.read_quoted(marker or "")):
                 continue
             if marker in self._call_openers:
                 calls_before = sink.call_count
@@ -211,12 +211,6 @@ class FramedJsonGrammar:
                 return
             elif marker:
                 sink.report("stray-marker", f"{marker} is not valid here: dropped")
-
-    def _read_quoted(self, marker: str, sink: EventSink) -> Read[bool]:
-        """Read an opener inside code, in a section that was not closed. Return False if it is not inside code."""
-        if sink.quotes is None or not sink.quotes.is_in_code(marker):
-            return False
-        return (yield from sink.quotes.read(marker))
 
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker of a section. Text before it is emitted as text."""

@@ -233,6 +233,7 @@ class TaggedParamsGrammar:
         while marker in self._shape.call.open and not sink.failed:
             if not (yield from self._read_call(source, sink)):
                 return
+            source.code.reset()
             marker = yield from self._read_between_calls(source, sink)
             source.start_recording(marker or "")
         if (marker is None or marker not in self._section_closers) and not sink.has_open_call:
@@ -263,11 +264,12 @@ class TaggedParamsGrammar:
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker of a section. Text before it is emitted as text."""
         stray = StrayText(source, sink)
-        marker: str | None = ""
-        while marker == "" or marker in self.inner_markers:
-            if marker:
-                sink.report("stray-marker", f"{marker} outside a call: dropped")
+        while True:
             marker = yield from source.copy_until(self._markers_in_section, stray.write)
+            if marker and marker in self.inner_markers:
+                sink.report("stray-marker", f"{marker} outside a call: dropped")
+            elif marker not in self.openers or not (yield from sink.read_quoted(marker or "")):
+                break
         stray.report("between the calls of a section")
         return marker
 
