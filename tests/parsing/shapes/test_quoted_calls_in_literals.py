@@ -80,7 +80,7 @@ def check_in_every_cut(text: str, s: Syntax) -> il.Reply:
     findings = [finding.kind for finding in reply.findings]
     check_all_cuts(
         Case(
-            name="cuts", dialect=s.dialect, text=text, tools=TOOLS, parts=parts, stop=reply.stop_reason,
+            name="cuts", dialect=s.dialect, text=text, tools=TOOLS, parts=parts, stop=reply.stop_reason or "stop",
             findings=findings,
         )
     )  # fmt: skip
