@@ -235,9 +235,14 @@ def time_limit() -> Iterator[None]:
     signal.signal(signal.SIGALRM, handler)
 
 
+INLINE_NAMES = ("llama3_json", "phi4", "xlam", "pythonic")
+
+
 @pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize("choice", ["required", "rm", "get_weather"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name in INLINE_NAMES else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_json_behind_text_in_every_cut(name: str, choice: str) -> None:
     """A piece may end right behind the beginning of a call."""
     for text in TEXTS_WITH_CALL_STARTS:

@@ -214,6 +214,7 @@ def repeated_heads(dialect: str, count: int) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("case", repeated_heads("kimi_k2", 1))
 def test_repeated_heads_are_the_same_in_every_cut(dialect: str, case: str) -> None:

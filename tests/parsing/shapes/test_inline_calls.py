@@ -115,6 +115,7 @@ def test_detection_ignores_json_behind_text() -> None:
     assert il.parse(text, "detect", TOOLS).text == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "filler", ["{", '{"name"', '{"name": "get_weather", "parameters": {', PARIS + " ", 'x {"name": "get_weather", "']
 )

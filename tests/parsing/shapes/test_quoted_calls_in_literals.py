@@ -277,6 +277,7 @@ LONG_TEXTS: dict[str, Callable[[Syntax, int], str]] = {
 }
 
 
+@pytest.mark.slow
 @each_dialect
 @pytest.mark.parametrize("name", LONG_TEXTS)
 def test_long_texts_take_linear_time(name: str, s: Syntax) -> None:
