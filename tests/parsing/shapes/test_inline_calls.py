@@ -43,6 +43,8 @@ TEXTS = [
     f'See {PARIS} {{"a": 1}}',
     f'The log has {{"result": {PARIS}}}',
     f'The log has {{"result": {PARIS}}}\n',
+    f'The log has {{"result":\n{PARIS}}}\n',
+    f'So:\n{{"result": [\n{PARIS}\n]}}\n',
     f'The log has {{"result": {PARIS}',
     f'The body was {{"tools": [{PARIS}]}}',
     f'The body was {{"tools": [{PARIS}, {ROME}]}}.',

@@ -170,6 +170,9 @@ class JsonEnvelopeGrammar:
         if opener in self._inline_openers:
             yield from self._read_inline_calls(opener, source, sink)
             return
+        if opener in self._line_openers and source.code.is_in_brackets_before(source.leading_whitespace):
+            sink.restore_text()  # it is part of other JSON
+            return
         if opener in self._line_openers:
             source.put_back(opener)
         evidence = (
