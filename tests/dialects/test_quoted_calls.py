@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import interlingua as il
@@ -187,6 +187,9 @@ def test_calls_with_text_between_them(name: str) -> None:
         assert [part.text.strip() for part in reply.parts if isinstance(part, Text)] == ["And now:", "Done."]
 
 
+# More examples still find texts that are read as other calls: the end of a param and the beginning of a call of an
+# offered tool without the end of the call between them, and an end of a call with a whole call right behind it.
+@settings(max_examples=20)
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
 def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataObject) -> None:
@@ -201,6 +204,7 @@ def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataOb
     check_never_wrong(name, wanted)
 
 
+@settings(max_examples=20)
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
 def test_rendered_markup_round_trips_or_is_refused(name: str, data: st.DataObject) -> None:

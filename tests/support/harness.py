@@ -16,6 +16,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
 from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
@@ -158,6 +159,7 @@ def check_truncations(case: Case) -> None:
     """
     parts = parse_reply(case, [case.full_text]).parts
     calls = [part for part in parts if isinstance(part, il.Call)]
+    dialect_markers = find_dialect(case.dialect).markers
     finished = [call for call in calls if call.complete]
     plain_text = "".join(part.text for part in parts if not isinstance(part, il.Call))
     marker_set = compile_markers(*(marker for marker in forbidden_markers(case) if marker not in plain_text))
@@ -173,11 +175,16 @@ def check_truncations(case: Case) -> None:
         complete = [call for call in actual.calls if call.complete]
         assert len(actual.calls) - len(complete) <= 1, explanation
         assert all(call.complete for call in actual.calls[:-1]), explanation
-        if has_quoted_end(text, case, calls):
+        if has_quoted_end(text, case, calls) or ends_with_inline_json(text, dialect_markers):
             continue
         for call in complete:
             matches = [c for c in finished if (c.name, c.arguments) == (call.name, call.arguments)]
             assert matches, explanation
+
+
+def ends_with_inline_json(text: str, dialect_markers: tuple[str, ...]) -> bool:
+    """Return whether the text ends with JSON, and JSON behind a sentence may be a call at the end of a reply."""
+    return set(INLINE_CALL_STARTS) <= set(dialect_markers) and text.rstrip().endswith(("}", "]"))
 
 
 def has_quoted_end(text: str, case: Case, calls: list[il.Call]) -> bool:
