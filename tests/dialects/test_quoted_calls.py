@@ -178,6 +178,17 @@ def test_text_behind_a_call_that_mentions_its_end_is_ambiguous(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("count", [64, 65, 256, 257, 513])
+def test_whitespace_between_markers_is_read_alike_in_every_cut(name: str, count: int) -> None:
+    """The limits for whitespace are the same, whether the text arrives whole or in pieces."""
+    text = naive_text(name, [("write", {"path": PLACEHOLDERS[0], "text": "b"}), ("look", {"path": "c"})])
+    first_value = text.index(PLACEHOLDERS[0])
+    for start in [match.start() for match in re.finditer(r"[<\]]", text) if match.start() > first_value]:
+        whole, *cut = replies(text[:start] + " " * count + text[start:], name)
+        assert all(reply.parts == whole.parts for reply in cut), text[:start]
+
+
+@pytest.mark.parametrize("name", TAGGED)
 def test_calls_with_text_between_them(name: str) -> None:
     if get_dialect(name).router is not None:
         pytest.skip("every text is in a message of its own")

@@ -16,6 +16,7 @@ __all__ = [
     "MAX_HEAD_CHARS",
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
+    "PLAIN_SPACE",
     "UNFINISHED_HEAD",
     "HeadLookahead",
     "Tag",
@@ -33,6 +34,9 @@ MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
 """Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+PLAIN_SPACE = r"\s{0,64}+"
+"""Pattern for whitespace in `plain_head`. It is limited, like all of the head, so that longer texts are decided by
+`HeadLookahead`, whichever way they are cut."""
 UNFINISHED_HEAD = r"[^<>\n]{0,512}+"
 """Pattern for the beginning of a head, after its opener."""
 _SPACE_PATTERN = re.compile(r"\s*+")
@@ -148,12 +152,13 @@ class HeadLookahead:
             name = head
         if self._is_named and valid_name(name) is None:
             return None, not name and pos == len(text)
-        if self._body is None:
-            return name, False
-        pos = _skip_space(text, pos)
-        if self._body.match(text, pos):
-            return name, False
-        return None, _may_follow(self._body, text, pos)
+        if self._body is not None:
+            pos = _skip_space(text, pos)
+            match = self._body.match(text, pos)
+            if match is None:
+                return None, _may_follow(self._body, text, pos)
+            pos = match.end()
+        return name if pos <= end else None, False
 
 
 def _may_follow(markers: MarkerSet, text: str, pos: int) -> bool:
@@ -173,13 +178,13 @@ def plain_head(tag: Tag, body: MarkerSet, *, is_named: bool = True) -> str:
     """
     name = r"[^\s<>\"'{}()\[\],=&]{1,128}+"
     if not tag.end:
-        return rf"\s*+({name})\s*+(?:{'|'.join(map(re.escape, body.literals))})"
+        return rf"{PLAIN_SPACE}({name}){PLAIN_SPACE}(?:{'|'.join(map(re.escape, body.literals))})"
     ends = "|".join(map(re.escape, tag.end))
-    attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]*+"
+    attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]{{0,64}}+"
     if not is_named:
         return rf"({attributes})(?:{ends})"
     if tag.attribute:
-        return rf'\s*+(?:{"|".join(map(re.escape, tag.attribute))})="({name})"{attributes}(?:{ends})'
+        return rf'{PLAIN_SPACE}(?:{"|".join(map(re.escape, tag.attribute))})="({name})"{attributes}(?:{ends})'
     return rf"({name})(?:{ends})"
 
 

@@ -30,6 +30,7 @@ from interlingua.parsing.shapes.tagged_params.tag import (
     MAX_HEAD_CHARS,
     MAX_NAME_CHARS,
     NAME_PATTERN,
+    PLAIN_SPACE,
     UNFINISHED_HEAD,
     HeadLookahead,
     Tag,
@@ -173,10 +174,8 @@ class ValueEndRules:
         self.key_prefixes = name_prefixes(param)
         self.plain_param = _compile_next(param.open, plain_head(param, body, is_named=not keyless_params))
         self.unfinished_param = _compile_next(param.open, UNFINISHED_HEAD)
-        ends = (_optional(around.section_closers), _optional(around.section_openers))
-        self.plain_call = _compile_next(
-            call.close, rf"{ends[0]}{ends[1]}\s*+{_any_of(call.open)}{plain_head(call, body)}"
-        )
+        between_calls = _optional(around.section_closers) + _optional(around.section_openers) + PLAIN_SPACE
+        self.plain_call = _compile_next(call.close, between_calls + _any_of(call.open) + plain_head(call, body))
         self.head_ends = compile_markers(*param.end)
 
     def copy_value(
@@ -531,9 +530,9 @@ class _ValueCopy:
 
     def _follower_of_closer(self) -> Read[str | None]:
         """Return the follower of a closer of this value; None if it closes another one."""
-        if not self._rules.named_closers:
-            return (yield from self._follower())
-        return (yield from self._follower()) if (yield from self._accept_key()) else None
+        if self._rules.named_closers and not (yield from self._accept_key()):
+            return None
+        return (yield from self._follower())
 
     def _accept_key(self) -> Read[bool]:
         """Consume the key and the end of a closing tag. Return whether they came next."""
@@ -582,13 +581,12 @@ class _ValueCopy:
 
     def _is_next_param(self) -> Read[bool]:
         """Return whether the head of a param comes next, or the beginning of one at the end of the text."""
-        rules = self._rules
-        if (yield from self._source.match_when_complete(rules.plain_param, rules.unfinished_param)) is not None:
+        rules, source = self._rules, self._source
+        if (yield from source.match_when_complete(rules.plain_param, rules.unfinished_param)) is not None:
             return True
-        if (yield from self._find_name(self._rules.next_param)):
+        if (yield from self._find_name(rules.next_param)):
             return True
-        is_cut = self._rules.next_param.find_word(self._source.unread_text, 0, MAX_HEAD_CHARS, None)[1]
-        return self._source.closed and is_cut
+        return source.closed and rules.next_param.find_word(source.unread_text, 0, MAX_HEAD_CHARS, None)[1]
 
     def _is_next_call(self) -> Read[bool]:
         """Return whether a call of an offered tool comes next, in a section or alone."""
@@ -604,12 +602,12 @@ def _any_of(markers: tuple[str, ...]) -> str:
 
 def _optional(markers: tuple[str, ...]) -> str:
     """Return a pattern for one of these markers after whitespace, or nothing."""
-    return rf"(?:\s*+{_any_of(markers)})?" if markers else ""
+    return rf"(?:{PLAIN_SPACE}{_any_of(markers)})?" if markers else ""
 
 
 def _compile_next(markers: tuple[str, ...], rest: str) -> re.Pattern[str]:
     """Compile a pattern for one of these markers after whitespace, and what follows it."""
-    return re.compile(rf"\s*+{_any_of(markers)}{rest}")
+    return re.compile(rf"{PLAIN_SPACE}{_any_of(markers)}{rest}")
 
 
 def _ignore(text: str) -> None:
