@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
 from tests.support.anthropic_client import sdk_client as anthropic_client
 from tests.support.cuts import single_units
+from tests.support.growth import check_growth
 from tests.support.sdk import sdk_client
 
 ITINERARY = '{"itinerary_id": "abc123"}'
@@ -482,11 +482,10 @@ def test_chunks_of_another_wire_are_reported(wire: str, chunks: list[Any]) -> No
 def test_reading_properties_per_chunk_takes_linear_time() -> None:
     """Four times the chunks take less than eight times as long."""
 
-    def seconds(count: int) -> float:
+    def accumulate_chunks(count: int) -> None:
         acc = il.Accumulator()
         chunk = chat.chunk(chat.choice({"content": "word "}), model="m")
         call = chat.chunk(chat.choice({"tool_calls": [chat.call_delta("word ")]}), model="m")
-        start_time = time.process_time()
         for _ in range(count):
             acc.add(chunk)
             assert (acc.text[-1], acc.finished, acc.why) == (" ", False, "the reply has not ended")
@@ -494,10 +493,8 @@ def test_reading_properties_per_chunk_takes_linear_time() -> None:
         for _ in range(count):
             acc.add(call)
             assert (len(acc.calls), acc.finished) == (1, False)
-        return time.process_time() - start_time
 
-    short, long = min(seconds(1000) for _ in range(3)), min(seconds(4000) for _ in range(3))
-    assert long < 8 * short
+    check_growth(accumulate_chunks, 1000, 4000, limit=8)
 
 
 # ── continuing the conversation ───────────────────────────────────────────────────────────────────────────────────────

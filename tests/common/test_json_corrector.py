@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from interlingua.common.jsontext.corrector import JsonCorrector, correct_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from tests.support.cuts import single_units
+from tests.support.growth import check_growth
 
 CONTROL, COMMA, LITERAL, BRACKET = "control", "comma", "True", "missing"
 
@@ -227,15 +227,8 @@ def cut_randomly(text: str, data: st.DataObject) -> list[str]:
 def test_time_is_linear(unit: str, piece_length: int) -> None:
     in_string = unit.strip(" ") in ("\n", "x\ty")
 
-    def seconds(size: int) -> float:
+    def correct(size: int) -> None:
         text = ('["' if in_string else "[1, ") + unit * (size // len(unit))
-        pieces = [text[n : n + piece_length] for n in range(0, len(text), piece_length)]
-        best = 1e9
-        for _ in range(3):
-            start = time.process_time()
-            correct_pieces(pieces)
-            best = min(best, time.process_time() - start)
-        return best
+        correct_pieces([text[n : n + piece_length] for n in range(0, len(text), piece_length)])
 
-    small = seconds(20_000)
-    assert seconds(80_000) < 12 * small + 0.05
+    check_growth(correct, 20_000, 80_000, limit=10)

@@ -4,13 +4,13 @@ patterns are never run, and references are followed to a bounded depth."""
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import interlingua as il
+from tests.support.growth import check_growth
 
 CALL = "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>"
 
@@ -79,25 +79,17 @@ EVIL: dict[str, Callable[[int], tuple[dict[str, Any], str]]] = {
 }
 
 
-def seconds(kind: str, size: int) -> float:
-    schema, value = EVIL[kind](size)
-    tools, text = tool(schema), CALL.format(value)
-    began = time.perf_counter()
-    (call,) = il.parse(text, "qwen3_coder", tools).calls
-    assert call.complete
-    assert isinstance(json.loads(call.arguments), dict)
-    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
-    il.translate_request(body, "openai-chat", "anthropic-messages", "m")
-    return time.perf_counter() - began
-
-
 @pytest.mark.parametrize("kind", EVIL)
 def test_40_time_is_linear(kind: str) -> None:
     """Quadratic time would take 64 times as long, and exponential time would not end."""
-    seconds(kind, 100)
-    ratios = []
-    for _ in range(3):
-        small, large = seconds(kind, 2000), seconds(kind, 16_000)
-        assert large < 10
-        ratios.append(large / max(small, 0.002))
-    assert min(ratios) < 24, ratios
+
+    def parse_and_translate(size: int) -> None:
+        schema, value = EVIL[kind](size)
+        tools = tool(schema)
+        (call,) = il.parse(CALL.format(value), "qwen3_coder", tools).calls
+        assert call.complete
+        assert isinstance(json.loads(call.arguments), dict)
+        body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+        il.translate_request(body, "openai-chat", "anthropic-messages", "m")
+
+    check_growth(parse_and_translate, 2000, 16_000, limit=24)

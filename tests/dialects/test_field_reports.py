@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 import re
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from interlingua.dialects.registry import DIALECTS_BY_NAME, get_dialect
 from tests.support import chat_scenarios as chat
 from tests.support import sdk
 from tests.support.cuts import random_pieces, single_units
+from tests.support.growth import check_growth
 from tests.support.harness import Case, parse_reply, reply_as_row
 from tests.support.paths import DATA
 
@@ -250,22 +251,11 @@ def in_pieces(text: str, dialect: il.Dialect) -> il.Reply:
     return il.fold(events + parser.close())
 
 
-def is_linear(short: str, long: str, dialect: il.Dialect) -> bool:
-    """Return whether eight times the text takes about eight times as long. A busy machine gets three attempts."""
-
-    def seconds(text: str) -> float:
-        before = time.process_time()
-        in_pieces(text, dialect)
-        return time.process_time() - before
-
-    return any(seconds(long) < 24 * seconds(short) for _ in range(3))
-
-
 @each_dialect
 def test_e89_time_per_piece_is_constant_for_long_arguments(dialect: il.Dialect) -> None:
     short, long = (dialect.sample.replace("Paris", "x" * size) for size in (8_000, 64_000))
     assert "x" * 64_000 in "".join(call.arguments for call in in_pieces(long, dialect).calls)
-    assert is_linear(short, long, dialect)
+    check_growth(partial(in_pieces, dialect=dialect), short, long, limit=24)
 
 
 @each_dialect
@@ -276,7 +266,7 @@ def test_e90_no_text_makes_the_parser_backtrack(dialect: il.Dialect) -> None:
     halves = "".join(marker[:-1] for marker in every)
     for unit in ["".join(every), halves, *grammar.openers[:1], "<", '{"a":[', '{"name": "', '\\"']:
         short = unit * (4_000 // len(unit) + 1)
-        assert is_linear(short, short * 8, dialect), unit
+        check_growth(partial(in_pieces, dialect=dialect), short, short * 8, limit=24)
 
 
 @each_dialect

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import pytest
@@ -17,6 +16,7 @@ from interlingua.core.reply import Call, Part, Reply, Text
 from interlingua.dialects.quoting import find_unquotable, quoting_samples
 from interlingua.dialects.registry import get_dialect
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from tests.support.growth import check_growth
 
 PLACEHOLDERS = ("qzoneqz", "qztwoqz", "qzthreeqz")
 TAGGED = [
@@ -233,15 +233,6 @@ def test_reference_names_what_cannot_be_quoted(name: str) -> None:
     assert not set(CARRIED) & set(find_unquotable(get_dialect(name)))
 
 
-def read_seconds(text: str, name: str, size: int) -> float:
-    start = time.process_time()
-    parser = il.Parser(name, TOOLS)
-    for position in range(0, len(text), size):
-        parser.feed(text[position : position + size])
-    parser.close()
-    return time.process_time() - start
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["qwen3_coder", "deepseek_v32", "glm47", "kimi_k3", "muse", "cohere_cmd5", "minimax_m3"]
@@ -249,14 +240,21 @@ def read_seconds(text: str, name: str, size: int) -> float:
 @pytest.mark.parametrize("fragment", range(8))
 def test_reading_ahead_is_linear(name: str, fragment: int) -> None:
     """Ten times the text takes at most twenty times as long, in large pieces and in small ones."""
-    piece = fragments(name)[fragment]
-    texts = [
-        naive_text(name, [("write", {"path": "p", "text": (piece + " x\n") * (size // (len(piece) + 3))})])
+    unit = fragments(name)[fragment] + " x\n"
+    small, medium, large = (
+        naive_text(name, [("write", {"path": "p", "text": unit * (size // len(unit))})])
         for size in (20_000, 200_000, 2_000_000)
-    ]
-    for size, used_texts in ((1 << 20, texts), (16, texts[:2])):
-        seconds = [read_seconds(text, name, size) for text in used_texts]
-        assert all(longer < 20 * shorter + 0.05 for shorter, longer in pairwise(seconds)), seconds
+    )
+
+    def parse(text: str, piece_length: int = 1 << 20) -> None:
+        parser = il.Parser(name, TOOLS)
+        for start in range(0, len(text), piece_length):
+            parser.feed(text[start : start + piece_length])
+        parser.close()
+
+    check_growth(parse, small, medium, limit=20)
+    check_growth(parse, medium, large, limit=20)
+    check_growth(partial(parse, piece_length=16), small, medium, limit=20)
 
 
 def test_calls_follow_each_other_without_delay() -> None:

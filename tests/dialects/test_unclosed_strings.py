@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 import interlingua as il
 from interlingua.dialects.registry import get_dialect
+from tests.support.growth import check_growth
 from tests.support.harness import cut_variants, tool
 
 TOOLS = [tool("write", {"text": "string"}), tool("run", {"x": "integer"})]
@@ -184,22 +184,15 @@ def test_text_that_waits_is_released_at_once() -> None:
     ],
 )
 def test_time_is_linear_in_strings_full_of_markers(unit: str, piece_length: int) -> None:
-    def seconds(size: int) -> float:
-        text = (
-            SECTION + OPEN + "functions.write:0" + SEPARATOR + '{"text": "' + unit * (size // len(unit)) + '"}' + CLOSE
-        )
+    def parse(size: int) -> None:
+        value = unit * (size // len(unit))
+        text = f'{SECTION}{OPEN}functions.write:0{SEPARATOR}{{"text": "{value}"}}{CLOSE}'
+        parser = il.Parser("kimi_k2", tools=TOOLS)
         pieces = [text[n : n + piece_length] for n in range(0, len(text), piece_length)]
-        best = 1e9
-        for _ in range(3):
-            parser = il.Parser("kimi_k2", tools=TOOLS)
-            start = time.process_time()
-            events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
-            best = min(best, time.process_time() - start)
+        events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
         assert len(il.fold(events).calls) == 1
-        return best
 
-    small = seconds(20_000)
-    assert seconds(80_000) < 12 * small + 0.05
+    check_growth(parse, 20_000, 80_000, limit=10)
 
 
 def repeated_heads(dialect: str, count: int) -> dict[str, str]:
@@ -226,19 +219,12 @@ def test_repeated_heads_are_the_same_in_every_cut(dialect: str, case: str) -> No
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("case", repeated_heads("kimi_k2", 1))
 def test_time_is_linear_in_calls_without_a_closer(dialect: str, case: str, piece_length: int) -> None:
-    def seconds(count: int) -> float:
+    def parse(count: int) -> None:
         text = repeated_heads(dialect, count)[case]
-        pieces = [text[n : n + piece_length] for n in range(0, len(text), piece_length)]
-        best = 1e9
-        for _ in range(2):
-            parser = il.Parser(dialect, tools=TOOLS)
-            start = time.process_time()
-            for piece in pieces:
-                parser.feed(piece)
-            parser.close()
-            best = min(best, time.process_time() - start)
-        return best
+        parser = il.Parser(dialect, tools=TOOLS)
+        for start in range(0, len(text), piece_length):
+            parser.feed(text[start : start + piece_length])
+        parser.close()
 
     count = 50 if piece_length == 1 else 500
-    small = seconds(count)
-    assert seconds(4 * count) < 8 * small + 0.05
+    check_growth(parse, count, 4 * count, limit=8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from interlingua.parsing.code_spans import CodeTracker
 from tests.support.budget import examples
+from tests.support.growth import check_growth
 
 ROWS: dict[str, bool] = {
     "text": False,
@@ -167,15 +167,13 @@ def test_scan_stops_behind_the_closing_delimiter(code: str) -> None:
 @pytest.mark.parametrize("unit", ["a ` b\n", "```\n", "`" * 7 + " ", "~~~\nx\n", "text\n", "`a\n\n", " `" * 20 + "\n"])
 @pytest.mark.parametrize("piece_chars", [1, 50, 10**9])
 def test_linear_time(unit: str, piece_chars: int) -> None:
-    def seconds(text: str) -> float:
-        tracker, started = CodeTracker(), time.process_time()
+    def track(text: str) -> None:
+        tracker = CodeTracker()
         for start in range(0, len(text), piece_chars):
             tracker.add(text[start : start + piece_chars])
             if start % 97 == 0:
                 assert tracker.in_code in (True, False)
         assert tracker.in_code in (True, False)
-        return time.process_time() - started
 
     short = unit * (20_000 // len(unit))
-    fastest = min(seconds(short) for _ in range(3))
-    assert min(seconds(short * 10) for _ in range(2)) < max(0.01, 25 * fastest)
+    check_growth(track, short, short * 10, limit=25)

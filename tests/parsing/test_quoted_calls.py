@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from interlingua import events as ev
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Reasoning, Text
 from tests.support.budget import examples
+from tests.support.growth import check_growth
 from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
 
 each_dialect = pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
@@ -352,15 +352,12 @@ def test_text_in_a_block_is_streamed_if_it_is_no_call() -> None:
 def test_linear_time(dialect: il.Dialect) -> None:
     call = write_call(dialect)
 
-    def seconds(text: str) -> float:
-        started = time.process_time()
+    def parse(text: str) -> None:
         parse_pieces(dialect, [text[start : start + 50] for start in range(0, len(text), 50)])
-        return time.process_time() - started
 
     for unit in (f"~~~\n{call}\n~~~\nand `{call[:12]}` ", f"`{call[:9]} odd\n", "~~~\n" + call * 3 + "\n"):
         short = unit * (2000 // len(unit) + 1)
-        fastest = min(seconds(short) for _ in range(2))
-        assert min(seconds(short * 4) for _ in range(2)) < max(0.02, 9 * fastest), unit
+        check_growth(parse, short, short * 4, limit=9)
 
 
 PIECES = ["`", "``", "```", "\n```\n", "\n~~~\n", "\n", "\n\n", " ", "so ", "x", "`get_weather`", "```xml\n"]

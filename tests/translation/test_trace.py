@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple, get_args
 
@@ -20,6 +19,7 @@ from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
 from tests.support.cuts import random_pieces
+from tests.support.growth import check_growth
 from tests.support.harness import FIXTURES, Case, find_dialect, load_cases, tool
 
 DONE = b"data: [DONE]\n\n"
@@ -469,15 +469,12 @@ def check_sent_text_is_not_held(case: Case) -> None:
 
 @pytest.mark.parametrize("delivery", ["stream", "whole"])
 def test_time_of_an_observed_translation_is_linear(delivery: Delivery) -> None:
-    def seconds(count: int) -> float:
+    def translate(count: int) -> None:
         translator = il.Translator(dialect="standard", options=il.Options(delivery=delivery), observer=lambda _: None)
         starts = [chat.call_start(f"f{n}", '{"a": "', n, f"id{n}") for n in range(2)]  # the second call is queued
         deltas = [chat.call_delta("text", n % 2) for n in range(count)]
         reads = [chunk({"tool_calls": [entry]}) for entry in [*starts, *deltas]]
-        started = time.process_time()
         for read in reads:
             translator.feed(read)
-        return time.process_time() - started
 
-    short = min(seconds(1000) for _ in range(2))
-    assert seconds(8000) < 8 * 3 * short
+    check_growth(translate, 1000, 8000, limit=24)

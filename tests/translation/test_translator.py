@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,6 +37,7 @@ from tests.support.chat_scenarios import (
     without_keys,
 )
 from tests.support.cuts import cut_positions, random_pieces, single_units, two_piece_cuts
+from tests.support.growth import check_growth
 from tests.support.sdk import ChoiceView, Json, StreamView, read_strict
 
 MARKERS = [marker for marker in get_dialect("kimi_k2").markers if "|" in marker]
@@ -400,14 +400,11 @@ def test_after_an_event_that_is_too_long_nothing_more_is_kept() -> None:
 def test_text_that_waits_long_costs_no_more_per_piece() -> None:
     """Arguments that are no JSON wait for their end: eight times as many pieces take about eight times as long."""
 
-    def run(pieces: int) -> float:
+    def translate(pieces: int) -> None:
         opening = {"role": "assistant", "content": SECTION + CALL + "functions.f:0" + ARGS}
-        before = time.process_time()
         translated(opening, *[{"content": "prose "}] * pieces)
-        return time.process_time() - before
 
-    run(100)
-    assert min(run(4000) for _ in range(3)) < 24 * min(run(500) for _ in range(3))
+    check_growth(translate, 500, 4000, limit=24)
 
 
 NATIVE_NAMES = {
@@ -462,13 +459,11 @@ def test_what_comes_after_the_end_is_dropped_however_it_is_cut() -> None:
 
 
 def test_nested_markers_in_text_that_is_given_back_cost_no_more_than_their_length() -> None:
-    def run(size: int) -> float:
+    def parse(size: int) -> None:
         text = CALL + ARGS + '{"zz":"' + "<|im_" * size + "end|>" * size + '"}' + END
-        before = time.process_time()
         il.parse(text, "kimi_k2", tools=[{"name": "ls"}])
-        return time.process_time() - before
 
-    assert min(run(8000) for _ in range(3)) < 24 * min(run(1000) for _ in range(3))
+    check_growth(parse, 1000, 8000, limit=24)
 
 
 def test_the_same_oddity_without_end_is_told_a_hundred_times() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from interlingua.errors import UpstreamError, UsageError
 from interlingua.wires.streaming.sse import SseDecoder, SseMessage, encode_event
+from tests.support.growth import check_growth
 
 BOM = b"\xef\xbb\xbf"
 
@@ -286,15 +286,10 @@ GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
 
 @rows("reads", GROWING)
 def test_decoding_time_is_linear(reads: Callable[[int], list[bytes]]) -> None:
-    def best(reads: list[bytes]) -> float:
-        times = []
-        for _ in range(7):
-            decoder = SseDecoder()
-            start = time.process_time()
-            for read in reads:
-                decoder.feed(read)
-            decoder.close()
-            times.append(time.process_time() - start)
-        return min(times)
+    def decode(reads: list[bytes]) -> None:
+        decoder = SseDecoder()
+        for read in reads:
+            decoder.feed(read)
+        decoder.close()
 
-    assert best(reads(8)) < 24 * best(reads(1))  # linear: 8; if each read scanned the old bytes again: 64
+    check_growth(decode, reads(1), reads(8), limit=24)  # linear: 8; if each read scanned the old bytes again: 64
