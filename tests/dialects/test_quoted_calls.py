@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache, partial
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from interlingua.core.reply import Call, Part, Reply, Text
 from interlingua.dialects.quoting import find_unquotable, quoting_samples
 from interlingua.dialects.registry import get_dialect
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from tests.support.budget import examples
 from tests.support.growth import check_growth
 
 PLACEHOLDERS = ("qzoneqz", "qztwoqz", "qzthreeqz")
@@ -25,7 +27,9 @@ TAGGED = [
     if isinstance(getattr(dialect.shape, "body", None) or dialect.shape, TaggedParams)
 ]
 PARAMS = {"path": {"type": "string"}, "text": {"type": "string"}, "mode": {"type": "string"}}
-TOOLS = [{"name": name, "parameters": {"type": "object", "properties": PARAMS}} for name in ("write", "look")]
+TOOLS: list[dict[str, Any]] = [
+    {"name": name, "parameters": {"type": "object", "properties": PARAMS}} for name in ("write", "look")
+]
 CARRIED = ("whole calls", "the end of a call")
 
 Arguments = dict[str, str]
@@ -52,11 +56,11 @@ def read_calls(reply: il.Reply) -> list[tuple[str, Arguments]]:
     return [(call.name, json.loads(call.arguments)) for call in reply.calls if call.complete]
 
 
-def replies(text: str, name: str) -> list[il.Reply]:
+def replies(text: str, name: str, tools: list[dict[str, Any]] = TOOLS) -> list[il.Reply]:
     """Return the reply, read whole, by characters, and in pieces of different lengths."""
-    found = [il.parse(text, name, TOOLS)]
+    found = [il.parse(text, name, tools)]
     for size in (1, 7, 64):
-        parser = il.Parser(name, TOOLS)
+        parser = il.Parser(name, tools)
         pieces = [text[start : start + size] for start in range(0, len(text), size)]
         found.append(il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close()))
     return found
@@ -98,19 +102,29 @@ def tagged_shape(name: str) -> TaggedParams:
 
 
 def normalised(text: str, name: str) -> str:
-    """Return the text without layout, sections and doubled closers, which are tolerated (E38)."""
+    """Return the text without what is tolerated: layout, sections, ends of messages, ids, and doubled markers (E38)."""
     shape = tagged_shape(name)
     sections = [marker for span in shape.sections for marker in (span.open, span.close)]
-    text = re.sub("|".join([r"\s+", *map(re.escape, sections)]), "", text)
-    return re.sub(rf"({'|'.join(map(re.escape, shape.param.close))})(?:\1)+", r"\1", text)
+    tolerated = [r"\s+", r"\b(id|index)=\"\d+\"", r"<\|eo[mt]\|>(<\|start\|>assistant)?", *map(re.escape, sections)]
+    text = re.sub("|".join(tolerated), "", text)
+    for markers in (shape.param.close, shape.call.open, shape.call.close):
+        text = re.sub(rf"(?:{'|'.join(map(re.escape, markers))})+", lambda _: markers[0], text)  # noqa: B023
+    return text
 
 
 def is_other_reading(text: str, name: str, calls: list[tuple[str, Arguments]]) -> bool:
     """Return whether the text is also what a model writes for these calls, so that nobody can tell which was meant.
 
-    A value that ends with its own closer looks like a closer that the model has doubled.
+    Each call is in the text as it is written alone, and no closer of a value is outside them. A value that ends with
+    its own closer looks like a closer that the model has doubled.
     """
-    return bool(calls) and normalised(naive_text(name, calls), name) == normalised(text, name)
+    rest, outside = normalised(text, name), ""
+    for call in calls:
+        before, found, rest = rest.partition(normalised(naive_text(name, [call]), name))
+        if not found:
+            return False
+        outside += before
+    return bool(calls) and not any(closer in outside + rest for closer in tagged_shape(name).param.close)
 
 
 def check_never_wrong(name: str, wanted: list[tuple[str, Arguments]]) -> None:
@@ -188,6 +202,70 @@ def test_whitespace_between_markers_is_read_alike_in_every_cut(name: str, count:
         assert all(reply.parts == whole.parts for reply in cut), text[:start]
 
 
+def test_all_arguments_after_a_param() -> None:
+    """An element with all arguments cannot follow a param."""
+    sep = "<|sep|>"
+    param = f'<|open|>argument key="a" type="number"{sep}1<|close|>argument{sep}'
+    json_element = f'<|open|>json{sep}{{"b": 2}}<|close|>json{sep}'
+    call = f'<|open|>call tool="add" index="1"{sep}{param}{json_element}<|close|>call{sep}'
+    tools = [{"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}]
+    reply = il.parse(f"<|open|>tools{sep}{call}<|close|>tools{sep}", "kimi_k3", tools)
+    assert [(call.arguments, call.complete) for call in reply.calls] == [('{"a": 1}', False)]
+    assert reply.text == '{"b": 2}'
+
+
+EDIT = {"type": "object", "properties": {"old": {"type": "string"}, "new": {"type": "string"}}}
+EDIT_TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "edit",
+        "parameters": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "edits": {"type": "array", "items": EDIT}},
+        },
+    },
+    *TOOLS,
+]
+
+
+def edit_call(name: str, fragment: str, *, params_after: bool) -> tuple[str, dict[str, object]]:
+    """Return a call with an array of objects whose strings quote a fragment of markup, and its arguments."""
+    edits = [{"old": "qz1qz", "new": "qz2qz"}]
+    arguments = {"edits": edits, "path": "p"} if params_after else {"path": "p", "edits": edits}
+    text = il.render(Reply(parts=[Call("", "edit", json.dumps(arguments))]), name)
+    is_json = '"qz1qz"' in text
+    written = json.dumps(fragment, ensure_ascii=False)[1:-1] if is_json else fragment
+    text = text.replace("qz1qz", "a " + written).replace("qz2qz", written + " b")
+    return text, {**arguments, "edits": [{"old": "a " + fragment, "new": fragment + " b"}]}
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("params_after", [True, False])
+def test_markers_in_the_strings_of_a_json_value_are_data(name: str, params_after: bool) -> None:
+    """Elements carry strings as raw text, so that a part of a call in them is ambiguous. JSON carries any string."""
+    for fragment in fragments(name)[:6]:
+        text, arguments = edit_call(name, fragment, params_after=params_after)
+        whole, *cut = replies(text, name, EDIT_TOOLS)
+        assert all(reply.parts == whole.parts for reply in cut)
+        if name in ("cohere_cmd5", "minimax_m3") and not all(call.complete for call in whole.calls):
+            assert whole.findings
+            continue
+        assert [(call.name, json.loads(call.arguments)) for call in whole.calls] == [("edit", arguments)]
+        assert not whole.text.strip()
+
+
+@pytest.mark.parametrize("name", sorted({*TAGGED} - {"cohere_cmd5", "minimax_m3"}))
+def test_unclosed_string_in_a_json_value_ends_with_its_call(name: str) -> None:
+    text, arguments = edit_call(name, "", params_after=True)
+    broken = text.replace('"}]', "")
+    assert broken != text
+    for reply in replies(broken + text, name, EDIT_TOOLS):
+        broken_call, call = reply.calls
+        assert call.complete
+        assert json.loads(call.arguments) == arguments
+        assert json.loads(broken_call.arguments)["path"] == "p"
+        assert "bad-value" in {finding.kind for finding in reply.findings}
+
+
 @pytest.mark.parametrize("name", TAGGED)
 def test_calls_with_text_between_them(name: str) -> None:
     if get_dialect(name).router is not None:
@@ -198,9 +276,7 @@ def test_calls_with_text_between_them(name: str) -> None:
         assert [part.text.strip() for part in reply.parts if isinstance(part, Text)] == ["And now:", "Done."]
 
 
-# More examples still find texts that are read as other calls: the end of a param and the beginning of a call of an
-# offered tool without the end of the call between them, and an end of a call with a whole call right behind it.
-@settings(max_examples=20)
+@settings(max_examples=examples(200))
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
 def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataObject) -> None:
@@ -215,7 +291,7 @@ def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataOb
     check_never_wrong(name, wanted)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(200))
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
 def test_rendered_markup_round_trips_or_is_refused(name: str, data: st.DataObject) -> None:
@@ -255,6 +331,26 @@ def test_reading_ahead_is_linear(name: str, fragment: int) -> None:
     check_growth(parse, small, medium, limit=20)
     check_growth(parse, medium, large, limit=20)
     check_growth(partial(parse, piece_length=16), small, medium, limit=20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen3_coder", "deepseek_v32", "glm47", "kimi_k3"])
+@pytest.mark.parametrize("ending", ["", '"', '",'], ids=["no end", "a quote", "the end of a string"])
+@pytest.mark.parametrize("fragment", range(6))
+def test_markers_in_json_values_take_linear_time(name: str, ending: str, fragment: int) -> None:
+    text, _ = edit_call(name, PLACEHOLDERS[0], params_after=True)
+    head, tail = text.split(PLACEHOLDERS[0])[::2]
+    unit = json.dumps(fragments(name)[fragment] + " x\n", ensure_ascii=False)[1:-1]
+
+    def parse(size: int, piece_length: int) -> None:
+        parser = il.Parser(name, EDIT_TOOLS)
+        value = head + unit * (size // len(unit)) + ending + tail
+        for start in range(0, len(value), piece_length):
+            parser.feed(value[start : start + piece_length])
+        parser.close()
+
+    check_growth(partial(parse, piece_length=1 << 20), 20_000, 200_000, limit=20)
+    check_growth(partial(parse, piece_length=16), 5_000, 50_000, limit=20)
 
 
 def test_calls_follow_each_other_without_delay() -> None:

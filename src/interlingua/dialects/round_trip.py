@@ -26,24 +26,24 @@ _JSON_TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "number", f
 def check_round_trip(parts: Sequence[Part], written: str, dialect: Dialect) -> None:
     """Raise `RenderError` if the text is parsed as a different reply.
 
-    Strings are compared with all tools and params on offer that the strings themselves name: there a quoted marker is
-    most likely to be taken for structure. Other values are not compared, because their types depend on the schemas.
+    Strings are compared twice: with the tools of the calls on offer, and with all tools and params that the strings
+    name. Other values are not compared, because their types depend on the schemas.
     """
     calls = [part for part in parts if isinstance(part, Call)]
     strings = [text for call in calls for text in _strings(read_full_object(call.arguments) or {})]
     marker_set = compile_markers(*dialect.markers, *(dialect.grammar.inner_markers if dialect.grammar else ()))
-    offer = None
-    if any(marker_set.search(text, 0) for text in strings):
-        texts = [part.text for part in parts if not isinstance(part, Call)]
-        offer = _offer(calls, _words_after_markers([*strings, *texts], marker_set))
-    parsed_parts = _parse(written, dialect, offer)
-    if offer is not None:
-        _check_strings(calls, [part for part in parsed_parts if isinstance(part, Call)], dialect)
-    if _comparable(parsed_parts, dialect) != _comparable(parts, dialect):
-        raise RenderError(
-            f"written in {dialect.name!r}, this reply would be parsed as a different one",
-            "remove text that looks like markup, or use another dialect",
-        )
+    has_markers = any(marker_set.search(text, 0) for text in strings)
+    texts = [part.text for part in parts if not isinstance(part, Call)]
+    words = _words_after_markers([*strings, *texts], marker_set) if has_markers else []
+    for offer in [_offer(calls, []), _offer(calls, words)] if has_markers else [None]:
+        parsed_parts = _parse(written, dialect, offer)
+        if has_markers:
+            _check_strings(calls, [part for part in parsed_parts if isinstance(part, Call)], dialect)
+        if _comparable(parsed_parts, dialect) != _comparable(parts, dialect):
+            raise RenderError(
+                f"written in {dialect.name!r}, this reply would be parsed as a different one",
+                "remove text that looks like markup, or use another dialect",
+            )
 
 
 def _check_strings(calls: Sequence[Call], parsed_calls: Sequence[Call], dialect: Dialect) -> None:

@@ -25,7 +25,7 @@ from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
 from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
 from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam
-from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
+from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues, report_repeated
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["TaggedParams"]
@@ -160,11 +160,13 @@ class TaggedParamsGrammar:
     def _make_values(self) -> TextValues | NestedValues | TypedElements:
         shape = self._shape
         dialect_markers = tuple(sorted(self._dialect_markers))
+        param_starts = (*shape.param.open, *shape.value_open)
         around = CallMarkers(
             shape.call,
             self._section_openers,
             self._section_closers,
-            param_starts=(*shape.param.open, *shape.value_open, *(shape.json.open if shape.json else ())),
+            param_starts=param_starts,
+            body_starts=(*param_starts, *(shape.json.open if shape.json else ())),
             dialect_markers=dialect_markers,
             tokens=tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES)),
             next_message=(shape.next_message,) if shape.next_message else (),
@@ -369,12 +371,14 @@ class TaggedParamsGrammar:
                 marker = yield from self._read_param(marker, name, args, source, sink)
             elif marker in self._shape.value_open:
                 marker = yield from self._read_value_without_key(marker, name, args, source, sink)
-            elif self._shape.json is not None and marker in self._shape.json.open:
+            elif self._shape.json is not None and marker in self._shape.json.open and not args.keys:
                 yield from source.take_until(compile_markers(*self._shape.json.end), sink.limits.header)
                 yield from self._arguments_reader.read(args.call, source, sink)
                 return (yield from source.accept(self._call_closers)) is not None
             elif marker in self.inner_markers or marker in self._fragments:
                 sink.report("stray-marker", f"{marker} outside a param: dropped")
+                if self._shape.json is not None and marker in self._shape.json.open:
+                    args.mark_incomplete()
                 marker = ""
             else:
                 sink.report("call-not-closed", f"the call of {name!r} was never closed: closed here")
@@ -424,6 +428,8 @@ class TaggedParamsGrammar:
             args.mark_incomplete()
             return ""
         sink.report("unnamed-value", f"{opener.strip()} without a key: used as {key!r}, the only missing param")
+        if args.keys:
+            args.mark_incomplete()  # a value that quotes these markers looks just like this
         source.put_back(opener)
         return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
 
@@ -433,9 +439,7 @@ class TaggedParamsGrammar:
         key, offer = head.name, sink.offer
         coercion = offer.coercion_for(name, key)
         if key in args.keys:
-            sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
-            if coercion.accepts_string:
-                args.mark_incomplete()  # a value that quotes a param looks just like this
+            report_repeated(key, coercion, args, sink)
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
         open_param = OpenParam(key, name, offer, args.keys, coercion.accepts_string or wraps_all)
         param = ParamContext(opener, open_param, head.attributes, coercion, wraps_all)

@@ -15,7 +15,7 @@ from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, CutReason, OpenParam, ValueEndRules
-from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
+from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext, report_repeated
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["NestedValues"]
@@ -155,6 +155,7 @@ class NestedValues:
     ) -> Read[str | None]:
         """Read the elements of an object or array, after the opener of the first one."""
         separator, is_array = "", False
+        keys: set[str] = set()
         marker: str | None = self._tag.open[0]
         while marker in self._tag.open:
             head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
@@ -164,6 +165,9 @@ class NestedValues:
             args.write_raw(separator + ("" if is_array else f"{write_json(head.name)}: "))
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(head.name)
+            if head.name in keys and not is_array:
+                report_repeated(head.name, child_coercion, args, sink)
+            keys.add(head.name)
             child = param._replace(key=head.name, accepts_string=child_coercion.accepts_string)
             marker = yield from self._read_element(child, child_coercion, depth + 1, args, source, sink)
             if marker == "":

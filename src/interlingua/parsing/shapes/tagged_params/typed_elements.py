@@ -25,7 +25,7 @@ from interlingua.parsing.shapes.tagged_params.value_end import (
     OpenParam,
     ValueEndRules,
 )
-from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
+from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext, report_repeated
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["TypedElements"]
@@ -209,6 +209,7 @@ class TypedElements:
     ) -> Read[str | None]:
         """Read the elements of an object or array."""
         separator, is_array = "", False
+        keys: set[str] = set()
         marker: str | None = yield from source.accept(self._openers)
         while marker in self._tag.open:
             attributes, marker = yield from source.take_until(self._head_ends, sink.limits.header)
@@ -227,6 +228,9 @@ class TypedElements:
             args.write_raw(separator + ("" if is_array else f"{write_json(child_key)}: "))
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(child_key)
+            if child_key in keys and not is_array:
+                report_repeated(child_key, child_coercion, args, sink)
+            keys.add(child_key)
             child_type = _find_value(self._type_pattern, attributes) or ""
             marker = yield from self._read_element(
                 param._replace(key=child_key or param.key, accepts_string=child_coercion.accepts_string),
@@ -241,6 +245,8 @@ class TypedElements:
                 marker = yield from self._read_between_elements(source, sink)
         if separator and marker is not None:
             args.write_raw("]" if is_array else "}")
+        if marker not in self._tag.close:
+            args.mark_incomplete()  # the closers of its elements may be quoted
         return self._finish(param.key, marker, args, sink)
 
     def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.lookahead import Lookahead, literal_sequence
@@ -43,6 +44,8 @@ __all__ = ["NEWLINE", "CallMarkers", "CutReason", "OpenParam", "ValueEndRules"]
 
 NEWLINE = "\n"
 _SPACE = r"\s*+"
+_STRING_MARKERS = compile_markers('"', "\\")
+_AFTER_JSON_STRING = (",", ":", "}", "]")
 
 
 class CallMarkers(NamedTuple):
@@ -52,7 +55,9 @@ class CallMarkers(NamedTuple):
     section_openers: tuple[str, ...]
     section_closers: tuple[str, ...]
     param_starts: tuple[str, ...]
-    """Markers that can follow a param: the opener of another one, or an element with all arguments."""
+    """Markers that can follow a param: they begin another one."""
+    body_starts: tuple[str, ...]
+    """Markers that can follow the head of a call."""
     dialect_markers: tuple[str, ...]
     """Markers outside the shape."""
     tokens: tuple[str, ...]
@@ -81,6 +86,8 @@ class OpenParam(NamedTuple):
     """The keys that were already read. Text that looks like one of them again is data."""
     accepts_string: bool
     """False if the value cannot be a string, so that it cannot quote anything."""
+    is_json: bool = False
+    """True if the value is a JSON object or array. Markers in its strings are data."""
 
 
 class CutReason(Enum):
@@ -162,7 +169,7 @@ class ValueEndRules:
         self.section_closers = compile_markers(*around.section_closers)
         self.dialect_markers = compile_markers(*around.dialect_markers)
         call_openers, section_openers = compile_markers(*call.open), compile_markers(*around.section_openers)
-        body = compile_markers(*around.param_starts, *call.close, OPENING_BRACE)
+        body = compile_markers(*around.body_starts, *call.close, OPENING_BRACE)
         self.call_head = HeadLookahead(call, body)
         self.next_call = HeadLookahead(call, None if call.end else body, call_openers, section_openers)
         self.param_head = HeadLookahead(param, is_named=not keyless_params)
@@ -211,6 +218,10 @@ class _ValueCopy:
     ) -> None:
         self._rules = rules
         self._write = write
+        self._json: JsonScanner | None = None
+        if param.is_json:
+            self._json, self._write = JsonScanner(), self._write_json
+        self._write_value = write
         self._limit = limit
         self._param = param
         self._args = args
@@ -219,6 +230,8 @@ class _ValueCopy:
         self._channel = source.channel
         self._quoted_params = 0  # openers of params in the value that are not closed
         self._open_calls = self._open_params = 0  # openers behind the value that are not closed
+        self._quote_offset = -1  # offset of the next quote that may close a JSON string
+        self._quote_closes = False
 
     def copy(self) -> Read[str | CutReason]:
         while True:
@@ -226,7 +239,9 @@ class _ValueCopy:
             if not marker:
                 return self._cut_reason(marker)
             role = self._rules.roles[marker]
-            if role is _Role.CALL:
+            if self._json is not None and self._json.in_string and (yield from self._is_string_closed_after(marker)):
+                self._write(lead + marker)
+            elif role is _Role.CALL:
                 end = yield from self._copy_call_opener(lead + marker)
                 if end is not None:
                     return end
@@ -239,9 +254,7 @@ class _ValueCopy:
             elif role is _Role.CLOSER and self._is_plain_end(bool(lead)):
                 return self._end_at(lead, marker, role, _Verdict.END)
             else:
-                self._source.put_back(marker)
-                self._source.set_mark()
-                self._source.read_again(marker)
+                self._mark_before(marker)
                 verdict = yield from self._judge(marker, role, bool(lead))
                 if verdict is not _Verdict.DATA:
                     self._source.rewind_to_mark()
@@ -265,6 +278,12 @@ class _ValueCopy:
             if bare_marker is not None:
                 return NEWLINE, bare_marker
             write(NEWLINE)
+
+    def _mark_before(self, marker: str) -> None:
+        """Set a mark before the marker that was just read."""
+        self._source.put_back(marker)
+        self._source.set_mark()
+        self._source.read_again(marker)
 
     def _cut_reason(self, marker: str | None) -> CutReason:
         if marker is None:
@@ -292,6 +311,36 @@ class _ValueCopy:
             f"the value of {self._param.key!r} quotes part of a call: its end is ambiguous, and the call is incomplete",
         )
         self._args.mark_incomplete()
+
+    # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _write_json(self, text: str) -> None:
+        if self._json is not None and not self._json.ended:
+            self._json.scan_all(text)
+        self._write_value(text)
+
+    def _is_string_closed_after(self, marker: str) -> Read[bool]:
+        """Return whether the next unescaped quote closes the JSON string in which this marker was just read.
+
+        If it does not, the model never closed the string, and the marker is no data.
+        """
+        source = self._source
+        if source.offset <= self._quote_offset:
+            return self._quote_closes
+        self._mark_before(marker)
+        remaining = self._sink.limits.held
+        while True:
+            start = source.offset
+            char = yield from source.copy_value(_STRING_MARKERS, _ignore, remaining, self._channel)
+            remaining -= source.offset - start
+            if char != "\\":
+                break
+            yield from source.take_char()
+        self._quote_offset = source.offset
+        self._quote_closes = char == '"' and (yield from source.peek_after_space()) in _AFTER_JSON_STRING
+        source.rewind_to_mark()
+        source.read_again(marker)
+        return self._quote_closes
 
     # ── quoted calls ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -427,27 +476,31 @@ class _ValueCopy:
     def _judge_call_end(self, *, value_closed: bool, call_closed: bool, section_closed: bool) -> Read[_Verdict]:
         """Decide whether the call has ended here, from the text behind it.
 
-        Another call can follow only if the value was closed, and at once only if the call was closed, too. Text can
-        follow only if the call or the section was closed.
+        Another call can follow only if the value was closed. If the call was not closed, that is ambiguous: the value
+        may quote the beginning of a call. Text can follow only if the call or the section was closed.
         """
         around = self._rules.around
         follower = yield from self._follower()
-        if follower and follower in around.dialect_markers:
+        is_adjacent = follower not in around.dialect_markers
+        if not is_adjacent:
             if self._sink.thinking and follower in self._sink.thinking_closers:
                 return _Verdict.END
-            if (yield from self._skip_dialect_markers()) in around.next_message:
-                return _Verdict.END if value_closed else (yield from self._await_stray_closer())
+            last_marker = yield from self._skip_dialect_markers()
             follower = yield from self._follower()
+            if last_marker in around.next_message and not follower:
+                return _Verdict.END if value_closed else (yield from self._await_stray_closer())
         if follower == "":
             return _Verdict.END
         # A closer with another key cannot close this value, so that a call behind it is not quoted.
         value_ended = value_closed or self._rules.named_closers
         is_next_call = value_ended and follower in around.openers and (yield from self._is_next_call())
-        if is_next_call and value_closed and call_closed:
+        if is_next_call and value_closed and call_closed and is_adjacent:
             return _Verdict.END
-        if is_next_call or call_closed or section_closed:
-            return (yield from self._await_stray_closer(value_closed=value_ended))
-        return _Verdict.DATA
+        if not (is_next_call or call_closed or section_closed):
+            return _Verdict.DATA
+        verdict = yield from self._await_stray_closer(value_closed=value_closed)
+        is_unclosed = is_next_call and value_closed and not call_closed
+        return _Verdict.AMBIGUOUS if is_unclosed and verdict is _Verdict.END else verdict
 
     def _await_stray_closer(self, *, in_call: bool = False, value_closed: bool = True) -> Read[_Verdict]:
         """Read on, until a closer of a value that has no opener shows that the markers before it were data.
@@ -456,8 +509,8 @@ class _ValueCopy:
 
         Args:
             in_call: Only this call is read, up to its end.
-            value_closed: The value was closed. Otherwise another call shows that the markers were data, because that
-                call may be quoted in the value.
+            value_closed: The value was closed. Otherwise another call may be quoted in the value: then the markers were
+                data. If closers are named, only a later closer with its key can be the end of the value.
         """
         rules, source, sink = self._rules, self._source, self._sink
         if source.offset < source.searched_to:
@@ -475,7 +528,9 @@ class _ValueCopy:
             if in_call and role is _Role.CALL_CLOSER and not self._open_calls:
                 break
             start = source.offset - len(lead + marker)
-            if not value_closed and role is _Role.CALL and (yield from self._find_name(rules.call_head)):
+            if not value_closed and rules.named_closers:
+                is_ambiguous = is_ambiguous or (role is _Role.CLOSER and (yield from self._accept_key()))
+            elif not value_closed and role is _Role.CALL and (yield from self._find_name(rules.call_head)):
                 source.rewind_to(start)
                 return _Verdict.DATA
             if (yield from self._is_stray_closer(role)):
@@ -494,7 +549,11 @@ class _ValueCopy:
 
         If text follows there, too, the text may as well mention the closer: that is ambiguous.
         """
-        follower = yield from self._follower_of_closer()
+        rules = self._rules
+        if rules.named_closers and not (yield from self._accept_key()):
+            yield from self._skip_closing_name()
+            return _Verdict.DATA if (yield from self._follower()) is None else _Verdict.AMBIGUOUS
+        follower = yield from self._follower()
         if follower is None:
             return _Verdict.DATA
         if follower in self._rules.around.param_starts:
@@ -527,12 +586,6 @@ class _ValueCopy:
         """Return the marker that comes next; "" if the text ends before or in it; None if other text comes next."""
         marker = yield from self._source.peek(self._rules.followers)
         return "" if marker is None and self._source.ends_inside(self._rules.followers) else marker
-
-    def _follower_of_closer(self) -> Read[str | None]:
-        """Return the follower of a closer of this value; None if it closes another one."""
-        if self._rules.named_closers and not (yield from self._accept_key()):
-            return None
-        return (yield from self._follower())
 
     def _accept_key(self) -> Read[bool]:
         """Consume the key and the end of a closing tag. Return whether they came next."""

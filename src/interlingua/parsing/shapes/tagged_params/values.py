@@ -21,7 +21,7 @@ from interlingua.parsing.shapes.tagged_params.value_end import (
 )
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["NO_LIMIT", "ParamContext", "TextValues"]
+__all__ = ["NO_LIMIT", "ParamContext", "TextValues", "report_repeated"]
 
 NO_LIMIT = 1 << 62
 TYPE_ATTRIBUTE = "type"
@@ -127,6 +127,8 @@ class TextValues:
             marker = yield from self._stream_string("", param, args, ends, source, sink)
         else:
             declared_type = self._declared_type(param, quoted)
+            if first in ("{", "[") and (param.wraps_all or declared_type == "json" or not param.open.accepts_string):
+                param = param._replace(open=param.open._replace(is_json=True))
             marker = yield from self._read_buffered(param, declared_type, args, ends, source, sink)
         if marker in self._around.tokens:
             args.mark_incomplete()  # the model stopped here, and the value may be truncated
@@ -214,6 +216,13 @@ class TextValues:
 
     def _report_unclosed(self, param: ParamContext, sink: EventSink) -> None:
         sink.report("value-not-closed", f"the value of {param.key!r} was never closed: closed here")
+
+
+def report_repeated(key: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
+    """Report a key that an object has twice."""
+    sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
+    if coercion.accepts_string:
+        args.mark_incomplete()  # a value that quotes a param looks just like this
 
 
 def _type_attribute(value: Any, when_string: str) -> str:
