@@ -86,8 +86,8 @@ class OpenParam(NamedTuple):
     """The keys that were already read. Text that looks like one of them again is data."""
     accepts_string: bool
     """False if the value cannot be a string, so that it cannot quote anything."""
-    is_json: bool = False
-    """True if the value is a JSON object or array. Markers in its strings are data."""
+    json_pieces: list[str] | None = None
+    """The pieces of the value so far, if it is a JSON object or array. Markers in its strings are data."""
 
 
 class CutReason(Enum):
@@ -218,10 +218,6 @@ class _ValueCopy:
     ) -> None:
         self._rules = rules
         self._write = write
-        self._json: JsonScanner | None = None
-        if param.is_json:
-            self._json, self._write = JsonScanner(), self._write_json
-        self._write_value = write
         self._limit = limit
         self._param = param
         self._args = args
@@ -230,6 +226,8 @@ class _ValueCopy:
         self._channel = source.channel
         self._quoted_params = 0  # openers of params in the value that are not closed
         self._open_calls = self._open_params = 0  # openers behind the value that are not closed
+        self._json = JsonScanner()
+        self._scanned_pieces = 0
         self._quote_offset = -1  # offset of the next quote that may close a JSON string
         self._quote_closes = False
 
@@ -239,7 +237,7 @@ class _ValueCopy:
             if not marker:
                 return self._cut_reason(marker)
             role = self._rules.roles[marker]
-            if self._json is not None and self._json.in_string and (yield from self._is_string_closed_after(marker)):
+            if self._param.json_pieces is not None and (yield from self._is_in_json_string(marker)):
                 self._write(lead + marker)
             elif role is _Role.CALL:
                 end = yield from self._copy_call_opener(lead + marker)
@@ -314,10 +312,14 @@ class _ValueCopy:
 
     # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _write_json(self, text: str) -> None:
-        if self._json is not None and not self._json.ended:
+    def _is_in_json_string(self, marker: str) -> Read[bool]:
+        """Return whether the marker that was just read is in a JSON string that is closed later."""
+        pieces = self._param.json_pieces or []
+        text = "".join(pieces[self._scanned_pieces :])
+        self._scanned_pieces = len(pieces)
+        if not self._json.ended:
             self._json.scan_all(text)
-        self._write_value(text)
+        return self._json.in_string and (yield from self._is_string_closed_after(marker))
 
     def _is_string_closed_after(self, marker: str) -> Read[bool]:
         """Return whether the next unescaped quote closes the JSON string in which this marker was just read.

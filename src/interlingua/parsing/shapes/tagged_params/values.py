@@ -127,9 +127,9 @@ class TextValues:
             marker = yield from self._stream_string("", param, args, ends, source, sink)
         else:
             declared_type = self._declared_type(param, quoted)
-            if first in ("{", "[") and (param.wraps_all or declared_type == "json" or not param.open.accepts_string):
-                param = param._replace(open=param.open._replace(is_json=True))
-            marker = yield from self._read_buffered(param, declared_type, args, ends, source, sink)
+            is_json = param.wraps_all or declared_type == "json" or not param.open.accepts_string
+            is_container = is_json and first in ("{", "[")
+            marker = yield from self._read_buffered(param, declared_type, is_container, args, ends, source, sink)
         if marker in self._around.tokens:
             args.mark_incomplete()  # the model stopped here, and the value may be truncated
         return marker
@@ -188,13 +188,16 @@ class TextValues:
         self,
         param: ParamContext,
         declared_type: DeclaredType,
+        is_container: bool,
         args: ObjectWriter,
         ends: ValueEndRules,
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[str | None]:
         limit = sink.limits.args
-        marker = yield from ends.copy_value(sink.hold_value().append, limit, param.open, args, source, sink)
+        pieces = sink.hold_value()
+        open_param = param.open._replace(json_pieces=pieces) if is_container else param.open
+        marker = yield from ends.copy_value(pieces.append, limit, open_param, args, source, sink)
         text = sink.take_value()
         if marker is CutReason.END_OF_TEXT:
             return None
