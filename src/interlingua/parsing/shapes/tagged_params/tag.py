@@ -16,13 +16,10 @@ __all__ = [
     "MAX_HEAD_CHARS",
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
-    "PLAIN_SPACE",
-    "UNFINISHED_HEAD",
     "HeadLookahead",
     "Tag",
     "TagHead",
     "name_prefixes",
-    "plain_head",
     "read_head",
     "read_head_before",
     "read_unopened_key",
@@ -34,11 +31,6 @@ MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
 """Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
-PLAIN_SPACE = r"\s{0,64}+"
-"""Pattern for whitespace in `plain_head`. It is limited, like all of the head, so that longer texts are decided by
-`HeadLookahead`, whichever way they are cut."""
-UNFINISHED_HEAD = r"[^<>\n]{0,512}+"
-"""Pattern for the beginning of a head, after its opener."""
 _SPACE_PATTERN = re.compile(r"\s*+")
 _ATTRIBUTE_NAME_PATTERN = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
 _ATTRIBUTE_VALUE_PATTERN = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
@@ -169,23 +161,6 @@ def _may_follow(markers: MarkerSet, text: str, pos: int) -> bool:
 def _skip_space(text: str, pos: int) -> int:
     match = _SPACE_PATTERN.match(text, pos)
     return match.end() if match else pos
-
-
-def plain_head(tag: Tag, body: MarkerSet, *, is_named: bool = True) -> str:
-    """Return a pattern for a head as templates write it, after the opener. The name is its only group.
-
-    If the tag has no end marker, one of the markers of the body must follow.
-    """
-    name = r"[^\s<>\"'{}()\[\],=&]{1,128}+"
-    if not tag.end:
-        return rf"{PLAIN_SPACE}({name}){PLAIN_SPACE}(?:{'|'.join(map(re.escape, body.literals))})"
-    ends = "|".join(map(re.escape, tag.end))
-    attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]{{0,64}}+"
-    if not is_named:
-        return rf"({attributes})(?:{ends})"
-    if tag.attribute:
-        return rf'{PLAIN_SPACE}(?:{"|".join(map(re.escape, tag.attribute))})="({name})"{attributes}(?:{ends})'
-    return rf"({name})(?:{ends})"
 
 
 def name_prefixes(tag: Tag) -> tuple[str, ...]:

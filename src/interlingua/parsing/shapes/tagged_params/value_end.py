@@ -27,16 +27,14 @@ from interlingua.parsing.lookahead import Lookahead, literal_sequence
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.tagged_params.layout import next_call, next_param
 from interlingua.parsing.shapes.tagged_params.tag import (
     MAX_HEAD_CHARS,
     MAX_NAME_CHARS,
     NAME_PATTERN,
-    PLAIN_SPACE,
-    UNFINISHED_HEAD,
     HeadLookahead,
     Tag,
     name_prefixes,
-    plain_head,
 )
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -179,10 +177,12 @@ class ValueEndRules:
             *((_SPACE, *literal_sequence(opener), _SPACE, r"([{\[])") for opener in fallback_openers)
         )
         self.key_prefixes = name_prefixes(param)
-        self.plain_param = _compile_next(param.open, plain_head(param, body, is_named=not keyless_params))
-        self.unfinished_param = _compile_next(param.open, UNFINISHED_HEAD)
-        between_calls = _optional(around.section_closers) + _optional(around.section_openers) + PLAIN_SPACE
-        self.plain_call = _compile_next(call.close, between_calls + _any_of(call.open) + plain_head(call, body))
+        param_layout = next_param(param, body, is_named=not keyless_params)
+        call_layout = next_call(call, body, around.section_closers, around.section_openers)
+        self.plain_param = re.compile(param_layout.pattern)
+        self.unfinished_param = re.compile(param_layout.beginning)
+        self.plain_next = re.compile(f"{param_layout.pattern}|{call_layout.pattern}")
+        self.unfinished_next = re.compile(f"{param_layout.beginning}|{call_layout.beginning}")
         self.head_ends = compile_markers(*param.end)
 
     def copy_value(
@@ -249,7 +249,7 @@ class _ValueCopy:
                     return marker
                 self._write(lead + marker)
                 self._quoted_params += bool((yield from self._find_name(self._rules.param_head)))
-            elif role is _Role.CLOSER and self._is_plain_end(bool(lead)):
+            elif role is _Role.CLOSER and (yield from self._is_plain_end(marker, bool(lead))):
                 return self._end_at(lead, marker, role, _Verdict.END)
             else:
                 self._mark_before(marker)
@@ -414,18 +414,19 @@ class _ValueCopy:
         section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
         return (yield from self._judge_call_end(value_closed=False, call_closed=False, section_closed=section_closed))
 
-    def _is_plain_end(self, after_newline: bool) -> bool:
-        """Return whether another param, or another call, follows a closer in the buffer.
+    def _is_plain_end(self, closer: str, after_newline: bool) -> Read[bool]:
+        """Return whether another param, or another call, follows a closer as templates write it.
 
-        This is the most frequent case of `_judge_closer`, decided with two patterns.
+        This is the most frequent case of `_judge_closer`, decided with one pattern.
         """
-        rules, source = self._rules, self._source
+        rules = self._rules
         if self._quoted_params or rules.named_closers or (rules.on_lines and not after_newline):
             return False
-        if source.match_next(rules.plain_param) is not None:
-            return True
-        call = source.match_next(rules.plain_call)
-        return call is not None and self._param.offer.accepts(call[1])
+        match = yield from self._source.match_when_complete(rules.plain_next, rules.unfinished_next, closer)
+        if match is None:
+            return False
+        _, tool = match.groups()
+        return tool is None or self._param.offer.accepts(tool)
 
     def _judge_token(self) -> Read[_Verdict]:
         if (yield from self._skip_dialect_markers()) in self._rules.around.next_message:
@@ -649,20 +650,6 @@ class _ValueCopy:
             return True
         name = yield from self._find_name(self._rules.next_call)
         return bool(name) and self._param.offer.accepts(name)
-
-
-def _any_of(markers: tuple[str, ...]) -> str:
-    return rf"(?:{'|'.join(map(re.escape, sorted(markers, key=len, reverse=True)))})"
-
-
-def _optional(markers: tuple[str, ...]) -> str:
-    """Return a pattern for one of these markers after whitespace, or nothing."""
-    return rf"(?:{PLAIN_SPACE}{_any_of(markers)})?" if markers else ""
-
-
-def _compile_next(markers: tuple[str, ...], rest: str) -> re.Pattern[str]:
-    """Compile a pattern for one of these markers after whitespace, and what follows it."""
-    return re.compile(rf"{PLAIN_SPACE}{_any_of(markers)}{rest}")
 
 
 def _ignore(text: str) -> None:
