@@ -26,8 +26,15 @@ DIALECTS = (
     "solar_open",
     "gigachat31",
     "gigachat3",
+    "hermes",
+    "ernie45",
+    "longcat",
+    "rwkv",
+    "granite_20b_fc",
+    "functionary_v31",
+    "functionary_v32",
 )
-"""All dialects whose arguments are JSON, with special tokens between two calls."""
+"""All dialects whose arguments are JSON, with markers between two calls."""
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 OPEN, SEPARATOR, CLOSE = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 
@@ -93,6 +100,43 @@ def test_markers_in_a_string_stay_data(dialect: str) -> None:
             parser = il.Parser(dialect, tools=TOOLS)
             reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
             assert rows_of(reply) == [("write", args, True), ("run", SECOND, True)], text
+
+
+ORDINARY_TEXT = {
+    "hermes": ("hermes", "<tool_call>", "</tool_call>"),
+    "ernie45": ("ernie45", "<tool_call>", "</tool_call>"),
+    "longcat": ("longcat", "<longcat_tool_call>", "</longcat_tool_call>"),
+    "JSON of GLM": ("glm45", "<tool_call>", "</tool_call>"),
+    "JSON of Qwen3-Coder": ("qwen3_coder", "<tool_call>", "</tool_call>"),
+    "JSON of Muse": ("muse", "<atem:function_calls>", "</atem:function_calls>"),
+    "array of Nemotron": ("nemotron", "<TOOLCALL>[", "]</TOOLCALL>"),
+    "array of Mistral": ("mistral_v3", "[TOOL_CALLS][", "]"),
+}
+"""Dialects with an envelope of JSON between markers of ordinary text."""
+FIRST_CALL, SECOND_CALL = '{"name":"write","arguments":{"text":"abc}}', '{"name":"run","arguments":{"x":1}}'
+
+
+@pytest.mark.parametrize(("dialect", "opener", "closer"), ORDINARY_TEXT.values(), ids=ORDINARY_TEXT)
+@pytest.mark.parametrize("between", ["", "\n", " \n\n"])
+def test_markers_of_ordinary_text_end_an_unclosed_string(dialect: str, opener: str, closer: str, between: str) -> None:
+    reply = parse_in_every_cut(opener + FIRST_CALL + closer + between + opener + SECOND_CALL + closer, dialect)
+    (first_name, _, first_complete), second = rows_of(reply)
+    assert (first_name, first_complete) == ("write", False)
+    assert second == ("run", '{"x":1}', True)
+    assert "string-not-closed" in {finding.kind for finding in reply.findings}
+
+
+@pytest.mark.parametrize(("dialect", "opener", "closer"), ORDINARY_TEXT.values(), ids=ORDINARY_TEXT)
+def test_envelope_quoted_in_a_string_stays_data(dialect: str, opener: str, closer: str) -> None:
+    call = opener + SECOND_CALL + closer
+    args = json.dumps({"text": f"{call}\n{call}"})
+    reply = parse_in_every_cut(f'{opener}{{"name":"write","arguments":{args}}}{closer}\n{call}', dialect)
+    assert rows_of(reply) == [("write", args, True), ("run", '{"x":1}', True)]
+
+
+def test_python_prompt_does_not_end_a_string_with_unescaped_quotes() -> None:
+    text = '>>>write\n{"text": "\n>>> f({"a": 1})\n>>> config\n{"b": 2}"}'
+    assert [call.name for call in parse_in_every_cut(text, "functionary_v32").calls] == ["write"]
 
 
 PLACES = {

@@ -16,7 +16,8 @@ from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
 from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
-from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS
+from interlingua.parsing.shapes.framed_json.grammar import FramedJson
+from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
@@ -227,6 +228,17 @@ def is_end_of_call(buffered: str, dialect: il.Dialect) -> bool:
     return buffered.startswith(ends) and not any(end in head for head in heads for end in shape.param.end)
 
 
+def json_closers(dialect: il.Dialect) -> tuple[str, ...]:
+    """Return the markers of ordinary text that end a call with JSON arguments."""
+    match dialect.shape:
+        case JsonEnvelope(close=close, fences=fences):
+            return (*close, *fences)
+        case FramedJson(close=close, fences=spans):
+            return (*close, *(span.close for span in spans))
+        case _:
+            return ()
+
+
 def has_text_after_call(written: str, dialect: il.Dialect) -> bool:
     """Return whether text follows a tagged call: it waits until it is known whether the end of the call was quoted."""
     shape = getattr(dialect.shape, "body", None) or dialect.shape
@@ -246,7 +258,8 @@ def check_streaming(case: Case) -> None:
 
     - white space, `null` or a code fence;
     - a prefix of a marker, or of a tag with an unknown suffix;
-    - special tokens in a value, which end the value only if another special token, or nothing, follows;
+    - special tokens in a value, which end the value only if another special token, or nothing, follows; and the closers
+      of a call with JSON arguments, likewise;
     - the end of a section in a value, which ends the value only if another section follows;
     - the end of a call, which a value may quote: it waits for what follows it, and so does text behind it;
     - text after an opener that is not yet known to be a call or a param;
@@ -263,6 +276,7 @@ def check_streaming(case: Case) -> None:
     has_literals = isinstance(dialect.shape, Literals | Pythonic)
     openers = (*grammar.openers, *grammar.first_openers(ToolSet(case.offered_tools))) if grammar else ()
     inner = grammar.inner_markers if grammar else ()
+    closers = json_closers(dialect)
     sections = grammar.strays if grammar and inner else ()
     marker_set = compile_markers(*dialect.markers, *openers, *inner)
     parser = il.Parser(find_dialect(case.dialect), tools=case.offered_tools, prefill=case.prefill)
@@ -278,7 +292,7 @@ def check_streaming(case: Case) -> None:
         buffered = parser.held.strip().removeprefix("null").lstrip()
         token, after_token = "", buffered
         while match := marker_set.match(after_token, 0):
-            if not match.group().startswith(SPECIAL_TOKEN_PREFIXES):
+            if not (match.group().startswith(SPECIAL_TOKEN_PREFIXES) or match.group() in closers):
                 break
             token, after_token = match.group(), after_token[match.end() :].lstrip()
         in_header = last_marker in (*openers, *sections) or (

@@ -25,6 +25,7 @@ MAX_LOOKAHEAD_CHARS = 4096
 
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
+_HEADER_NAME = re.compile(r"(?<!\s)[\w.-]++")
 _OBJECT_START = re.compile(r"(?:\[\s{0,256}+)?\{\s{0,256}+")
 _OBJECT_START_PREFIX = re.compile(r"\[\s{0,256}+\Z")
 _AFTER_CLOSING_QUOTE = " \t\r\n,:}]"
@@ -42,6 +43,7 @@ class CallBoundary:
         dialect_markers: Iterable[str],
         *,
         needs_closer: bool,
+        only_names: bool = False,
     ) -> None:
         """Compile the markers.
 
@@ -52,12 +54,15 @@ class CallBoundary:
             dialect_markers: the dialect's markers outside of calls. Of them, only special tokens can come between two
                 calls, such as the end of a turn.
             needs_closer: whether every call has a closer. If not, an opener alone may show that a call has ended.
+            only_names: whether a header is a name directly behind the opener. Other text shows that it is not a call,
+                such as a Python prompt behind `>>>`.
         """
         self.closers = frozenset(closers)
         self.openers = frozenset(openers)
         special_tokens = (marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
+        self.header = _HEADER_NAME if only_names else _HEADER_TEXT
         self._common_prefix = _find_common_prefix(self.starts.literals)
         self._first_char = self._common_prefix[:1]
 
@@ -220,7 +225,7 @@ class BoundarySearch:
             return False, at
         if text[at] in "{[":
             return self._look_at_object(text, at, closed)
-        header = _HEADER_TEXT.match(text, at)
+        header = boundary.header.match(text, at)
         return (None, header.end()) if header else (False, at)
 
     def _look_at_object(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:

@@ -114,7 +114,7 @@ class FramedJsonGrammar:
         self._after_first_name = after_name if NAME_ONLY_HEADER in shape.header else ()
         self._fence_openers = compile_markers(*fence_openers)
         self._call_closers = compile_markers(*closers, *fenced_closers)
-        self._boundary = None if self._is_plain_text else self._find_boundary(closers)
+        self._boundary = self._find_boundary(closers or fenced_closers)
         self._arguments_reader = JsonArgumentsReader(
             self._markers_in_call,
             self._call_closers,
@@ -131,13 +131,13 @@ class FramedJsonGrammar:
 
     def _find_boundary(self, closers: tuple[str, ...]) -> CallBoundary:
         """Return the markers that end a call in a string that is never closed."""
-        needs_closer = bool(closers) and "" not in self._shape.close
         return CallBoundary(
             (*closers, *self._section_closers),
             self.openers,
-            self.strays,
+            (*self.strays, *self.inner_markers),
             self._dialect_markers,
-            needs_closer=needs_closer,
+            needs_closer=bool(closers) and "" not in self._shape.close,
+            only_names=self._is_plain_text,
         )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────

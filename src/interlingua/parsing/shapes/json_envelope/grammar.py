@@ -20,7 +20,7 @@ from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles, compile_markers
+from interlingua.parsing.markers import MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
 from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReader, ObjectOutcome
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
@@ -226,12 +226,12 @@ class JsonEnvelopeGrammar:
 
 
 def _find_boundary(shape: JsonEnvelope, dialect_markers: tuple[str, ...]) -> CallBoundary | None:
-    """Return the markers that end a call in a string that is never closed, if they are special tokens."""
-    openers = [marker for marker in shape.open if marker.startswith(SPECIAL_TOKEN_PREFIXES)]
-    closers = [marker for marker in shape.close if marker.startswith(SPECIAL_TOKEN_PREFIXES)]
-    if not (closers or (openers and not shape.close)):
+    """Return the markers that end a call in a string that is never closed; None if there are none around calls."""
+    closers = (*shape.close, *(fence for fence in shape.fences if fence == CODE_FENCE))
+    if not (closers or shape.open):
         return None
-    return CallBoundary(closers, openers, (), dialect_markers, needs_closer=bool(shape.close))
+    needs_closer = bool(closers) and shape.write_close
+    return CallBoundary(closers, shape.open, (), dialect_markers, needs_closer=needs_closer)
 
 
 class _EnvelopeReader:

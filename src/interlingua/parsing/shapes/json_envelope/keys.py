@@ -57,4 +57,4 @@ class EnvelopeKeys(NamedTuple):
     name_end_markers: MarkerSet
     """Markers that end a key or name of a tentative object: its quote, or any marker before it."""
     boundary: CallBoundary | None
-    """Markers that end a call in a string that is never closed; None if they are ordinary text."""
+    """Markers that end a call in a string that is never closed; None if the dialect has none."""
