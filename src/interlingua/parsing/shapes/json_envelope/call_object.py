@@ -7,6 +7,7 @@ is not known yet whether the object is a call.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from enum import Enum
 
@@ -34,6 +35,9 @@ MEMBER_END_MARKERS = compile_markers(",", "}")
 COLON_MARKERS = compile_markers(":")
 BRACE_MARKERS = compile_markers("{")
 MISSING_VALUE_CHARS = (",", "}", "]", "")
+MAX_ID_MEMBER_CHARS = 256
+"""Length of the end of the arguments that is searched for an id."""
+_LAST_STRING_MEMBER = re.compile(r'"(\w++)"\s*+:\s*+"[^"\\]*+"\s*+\}?+\s*+\Z')
 
 
 class ObjectOutcome(Enum):
@@ -67,6 +71,8 @@ class CallObjectReader:
         self._buffered_ended = False
         self._call: CallBuilder | None = None
         self._has_arguments = False
+        self._end_of_arguments = ""  # their last characters, if an id can follow them
+        self._is_undecided = False  # whether only the end of the object shows that the call is complete
         # Members that are not part of the call format. They are dropped from a call, unless they are its params.
         self._other_members: dict[str, str] = {}
         self._missing_commas = 0
@@ -103,8 +109,11 @@ class CallObjectReader:
     def _end_call(self, call: CallBuilder, closed: bool) -> ObjectOutcome:
         if not self._has_arguments and (closed or not self._source.closed):
             self._end_call_without_arguments(call)
-        elif not closed and call.scanner.ended and not self._evidence.is_tentative:
-            self._sink.report("call-not-closed", f"the call of {self._name!r} lacks its closing brace: closed here")
+        if self._is_undecided:
+            call.end(complete=closed)
+        if self._has_arguments and not closed and call.scanner.ended and not self._evidence.is_tentative:
+            result = "its id may be in its arguments, marked as incomplete" if self._is_undecided else "closed here"
+            self._sink.report("call-not-closed", f"the call of {self._name!r} lacks its closing brace: {result}")
             self._return_invalid_key()
         for key in self._other_members:
             self._sink.report("after-arguments", f"the key {key!r} next to the arguments of a call: dropped")
@@ -272,7 +281,42 @@ class CallObjectReader:
         if self._buffered_ended and scanner.first_char not in (*STREAMED_OPENERS, '"'):
             scanner.finish()  # a number or a keyword: the text after it has shown that it is complete
         if scanner.ended:
+            self._end_arguments(call)
+
+    def _end_arguments(self, call: CallBuilder) -> None:
+        """End a call whose arguments have ended.
+
+        If they end with an id, the end of the object decides: without its brace, the id may be that of the call.
+        """
+        self._is_undecided = self._ends_with_id()
+        if not self._is_undecided:
             call.end()
+
+    @property
+    def _can_get_id(self) -> bool:
+        return bool(self._keys.id_keys) and self._id is None
+
+    def _end_at_marker(self, call: CallBuilder, marker: str) -> None:
+        """End a call whose arguments a marker has cut short."""
+        if self._ends_with_id():
+            call.end(complete=False)
+        else:
+            call.end_at_marker(is_closer=marker in self._keys.closers)
+
+    def _ends_with_id(self) -> bool:
+        """Return whether the last member of the arguments may be the id of the call: a brace before it is missing."""
+        member = _LAST_STRING_MEMBER.search(self._end_of_arguments) if self._can_get_id else None
+        key = member.group(1) if member else ""
+        return key in self._keys.id_keys and not self._sink.offer.has_param(self._name or "", key)
+
+    def _keep_end(self, write: Callable[[str], None]) -> Callable[[str], None]:
+        """Return a function that writes arguments and keeps their last characters."""
+
+        def write_and_keep(text: str) -> None:
+            self._end_of_arguments = (self._end_of_arguments + text)[-MAX_ID_MEMBER_CHARS:]
+            write(text)
+
+        return write_and_keep
 
     def _read_arguments(self, first: str) -> Read[bool]:
         if first in MISSING_VALUE_CHARS:
@@ -294,6 +338,7 @@ class CallObjectReader:
             scanner, self._keys.cut_markers, self._buffered.append, limit, self._keys.boundary
         )
         self._buffered_size, self._buffered_ended = scanner.offset, scanner.ended
+        self._end_of_arguments = "".join(self._buffered)[-MAX_ID_MEMBER_CHARS:]
         if scanner.ended:
             return True
         if self._name is not None:
@@ -301,7 +346,7 @@ class CallObjectReader:
             if marker == "":  # too long to buffer until an id comes
                 return (yield from self._stream_arguments(call, first))
             if marker:
-                call.end_at_marker(is_closer=marker in self._keys.closers)
+                self._end_at_marker(call, marker)
         elif marker == "":
             self._report_over_limit("the text before the name of a call", limit)
         if marker:
@@ -310,17 +355,18 @@ class CallObjectReader:
 
     def _stream_arguments(self, call: CallBuilder, first: str) -> Read[bool]:
         limit = self._arguments_limit(first)
+        write = self._keep_end(call.writer(first)) if self._can_get_id else call.writer(first)
         marker = yield from self._source.copy_json(
-            call.scanner, self._keys.cut_markers, call.writer(first), limit, self._keys.boundary
+            call.scanner, self._keys.cut_markers, write, limit, self._keys.boundary
         )
         if call.scanner.ended:
-            call.end()
+            self._end_arguments(call)
             return True
         if marker == "":
             self._sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
-            call.end_at_marker(is_closer=marker in self._keys.closers)
+            self._end_at_marker(call, marker)
             self._source.put_back(marker)
         return False
 
