@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 from collections.abc import Iterable, Iterator
@@ -155,6 +156,57 @@ def test_truncated_guided_json(name: str, form: Form) -> None:
         ("get_weather", '{"city": "Par', False)
     ]
     assert reply.stop_reason == "length"
+
+
+FENCES = ["```json\n", "```\n", "```json "]
+BARE_DIALECTS = ("llama3_json", "phi4", "pythonic", "xlam")
+"""Dialects that write JSON without markers. A code block around it is part of their notation."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_guided_json_in_a_code_block_is_a_call(name: str) -> None:
+    thinking = get_dialect(name).thinking[:1]
+    befores = ["", *(f"{span.open}Hm.{span.close}" for span in thinking)]
+    for form, fence, before in itertools.product(FORMS, FENCES, befores):
+        text = f"{before}{fence}{form.text}\n```"
+        for pieces in ([text], list(text)):
+            reply = il.fold(parse_events(name, pieces, form.choice))
+            assert (calls_of(reply), reply.text.strip()) == (form.calls, ""), (text, pieces, reply)
+            assert reply.stop_reason == "tool_calls"
+            if name not in BARE_DIALECTS:
+                assert [finding.kind for finding in reply.findings] == ["call-in-code"], (text, reply)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_code_block_with_guided_json_in_every_cut(name: str) -> None:
+    for form in (ARRAY, ARGUMENTS):
+        text = f"```json\n{form.text}\n```\n"
+        whole = il.fold(parse_events(name, [text], form.choice))
+        assert calls_of(whole) == form.calls
+        for cut, pieces in cut_variants(text):
+            assert il.fold(parse_events(name, pieces, form.choice)) == whole, (form, cut, pieces)
+
+
+OTHER_CODE_BLOCKS = [
+    ("required", '```json\n{"city": "Paris"}\n```'),
+    ("required", '```json\n{"answer": 42}\n```'),
+    ("required", "```\nls -l\n```"),
+    ("get_weather", '```json\n{"town": "Paris"}\n```'),
+    ("get_weather", '```json\n{"city": "Paris"}\n```\nThat is an example.'),
+    ("get_weather", '```json\n{"city": "Paris"} and so on\n```'),
+    ("get_weather", '```json\n{"city": "Paris'),
+    ("auto", '```json\n{"city": "Paris"}\n```'),
+    ("get_weather", "```"),
+    ("get_weather", "```json"),
+]
+
+
+@pytest.mark.parametrize(("choice", "text"), OTHER_CODE_BLOCKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_other_code_block_is_text(name: str, choice: str, text: str) -> None:
+    for pieces in ([text], list(text)):
+        reply = il.fold(parse_events(name, pieces, choice))
+        assert (reply.calls, reply.text) == ([], text), pieces
 
 
 OTHER_TEXTS = [

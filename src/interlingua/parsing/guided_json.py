@@ -3,6 +3,8 @@
 The JSON is an array of objects with a name and arguments, one such object, or, if the client has named the tool, its
 arguments alone. It is at the start of a text, or between markers of the dialect. Lookahead decides by its first key
 (and the name, if that is the first member), so that the arguments are streamed.
+
+Without guided decoding, a model may write the same JSON in a code block. It is a call if nothing follows the block.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import JsonArgumentsReader
-from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope, JsonEnvelopeGrammar
+from interlingua.parsing.shapes.json_envelope.grammar import (
+    CODE_FENCE_MARKERS,
+    CODE_FENCES,
+    INLINE_CALL_STARTS,
+    JsonEnvelope,
+    JsonEnvelopeGrammar,
+)
 from interlingua.parsing.shapes.json_envelope.keys import CALL_LIST_KEYS, IGNORED_KEYS, WRAPPER_KEYS
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -67,22 +75,39 @@ class GuidedJsonReader:
         self._closers = compiled.closers
         self._at_start = _JsonHead(compile_markers(), offer)
         self._behind_opener = _JsonHead(compiled.openers, offer)
+        self._in_code_block = _JsonHead(CODE_FENCE_MARKERS, offer)
         self._openers = compiled.openers
         self._dialect_reads_calls = dialect.grammar is not None and dialect.grammar.reads_json
+        self._dialect_reads_blocks = not set(dialect.markers).isdisjoint(INLINE_CALL_STARTS)
         self._tool = offer.required_tool
 
-    def read_start(self, source: TextBuffer, sink: EventSink, trim: str) -> Read[bool]:
-        """Read guided JSON at the start of a text. Return False, consuming nothing, if other text comes next."""
+    def read_start(self, source: TextBuffer, sink: EventSink, trim: str) -> Read[None]:
+        """Read guided JSON at the start of a text, also in a code block. Consume nothing if other text comes next."""
         content = yield from self._look_ahead(self._at_start, source, sink)
         if content is None:
-            return False
+            yield from self._read_code_block(source, sink, trim)
+            return
         bracket = yield from source.accept_word(OPENING_BRACKETS, trim)
         source.start_recording(bracket or "")
         sink.inside_calls = True
         yield from self._read(content, bracket or "", source, sink)
         source.discard_recording()
         sink.inside_calls = False
-        return True
+
+    def _read_code_block(self, source: TextBuffer, sink: EventSink, trim: str) -> Read[None]:
+        """Read a code block with guided JSON, unless the dialect itself reads it."""
+        if sink.quotes is None:
+            return
+        content = yield from self._look_ahead(self._in_code_block, source, sink)
+        if content is None or (content is GuidedContent.CALLS and self._dialect_reads_blocks):
+            return
+        fence = yield from source.accept_word(CODE_FENCES, trim)
+        start, calls_before = source.offset, sink.call_count
+        sink.inside_calls = True
+        yield from sink.quotes.read(fence or "", opens_block=True)
+        sink.inside_calls = False
+        if sink.call_count > calls_before:
+            sink.report("call-in-code", "a required call in a code block that ends the reply: accepted", start)
 
     def read_marked(
         self, source: TextBuffer, sink: EventSink, *, opener: str = "", only_calls: bool = False

@@ -26,7 +26,14 @@ from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReade
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["ENVELOPE_START_MARKERS", "INLINE_CALL_STARTS", "JsonEnvelope"]
+__all__ = [
+    "CODE_FENCES",
+    "CODE_FENCE_MARKERS",
+    "ENVELOPE_START_MARKERS",
+    "INLINE_CALL_STARTS",
+    "JsonEnvelope",
+    "JsonEnvelopeGrammar",
+]
 
 OPENING_BRACKETS = ("{", "[")
 ARRAY_AND_CLOSING_BRACKETS = ("[", "]", "}")
