@@ -188,10 +188,33 @@ def test_unpaired_back_tick_on_an_earlier_line(dialect: il.Dialect, before: str,
     plain = parse_pieces(dialect, [before.replace("`", "x") + call + after])
     for pieces in cut_texts(before + call + after, 3):
         reply = parse_pieces(dialect, pieces)
-        assert dialect.router is not None or reply.text.replace("`", "x") == plain.text
+        assert reply.text.replace("`", "x") == plain.text
         assert [(made.name, made.complete) for made in reply.calls] == [
             (made.name, made.complete) for made in plain.calls
         ], pieces
+
+
+MESSAGES = {
+    "muse": (" to=user<|message|>{}<|eom|>", "<|start|>assistant to=user<|message|>Next.<|eom|>", "<|start|>assistant"),
+    "harmony": (
+        "<|channel|>final<|message|>{}<|end|>",
+        "<|start|>assistant<|channel|>final<|message|>Next.<|end|>",
+        "<|start|>assistant",
+    ),
+}
+"""A message with a text, the next one, and the beginning of a message with a call."""
+
+
+@pytest.mark.parametrize("text", ["I don`t know.", "Use ``` here.", "A block:\n```\nls"])
+@pytest.mark.parametrize("name", MESSAGES)
+def test_code_ends_with_its_message(name: str, text: str) -> None:
+    dialect = next(native for native in NATIVE if native.name == name)
+    message, next_message, call_start = MESSAGES[name]
+    for after, expected in (("", text), (next_message, text + "Next.")):
+        for pieces in cut_texts(message.format(text) + after + call_start + write_call(dialect), 3):
+            reply = parse_pieces(dialect, pieces)
+            assert (reply.text, [made.complete for made in reply.calls]) == (expected, [True]), pieces
+            assert not reply.findings
 
 
 @pytest.mark.parametrize("dialect", ["rwkv", "command_r_plus", "deepseek_v3"])

@@ -70,7 +70,6 @@ class _CodeContent:
         self._channel = channel
         self._offer = offer
         self._unfed: list[str] = []
-        self._is_blank = True
         self.events: list[ev.Event] = []
         self.call_name = ""
         """The name of the first call of an offered tool."""
@@ -87,10 +86,7 @@ class _CodeContent:
         if fed <= 0:
             return
         self._unfed = [text[fed:]]
-        self._is_blank = self._is_blank and text[:fed].isspace()
         self._record(self._trial.feed(text[:fed], self._channel))
-        if self.is_undecided and not self._is_blank and not self._trial.inside_calls and not self._trial.buffered:
-            self.is_text = True
 
     def close(self, suspect_chars: int = 0, *, skip_info: bool = False) -> None:
         """Feed the rest, except the closing delimiter, and end the trial.

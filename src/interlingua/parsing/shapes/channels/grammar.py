@@ -378,9 +378,9 @@ class ChannelsGrammar:
         if not in_code and (sink.thinking or not sink.offer.is_empty):
             return False
         if marker in self._trailing_markers.literals:
-            if (yield from source.peek(self._next_message, marker)):
-                return False
-            if source.closed and self._next_message.is_partial(source.unread_text.lstrip(), 0):
+            ends_message = bool((yield from source.peek(self._next_message, marker)))
+            if ends_message or (source.closed and self._next_message.is_partial(source.unread_text.lstrip(), 0)):
+                source.code.reset()  # code does not go on in the next message
                 return False
             yield from drop_trailing_markers(marker, self._trailing_markers, self._dialect_markers, source, sink)
             return True
