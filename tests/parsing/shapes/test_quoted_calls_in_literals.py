@@ -21,7 +21,7 @@ from interlingua.parsing.parser import NativeTextParser
 from interlingua.parsing.text_buffer import Channel
 from tests.support.budget import examples
 from tests.support.growth import check_growth
-from tests.support.harness import Case, check_all_cuts, tool
+from tests.support.harness import Case, check_all_cuts, cut_variants, tool
 
 PARAMS = ("path", "content", "mode")
 TOOLS = [tool("write", PARAMS), tool("get_weather", PARAMS)]
@@ -321,3 +321,49 @@ def test_ambiguous_values_are_not_rendered(s: Syntax) -> None:
             render(s, write_call(content=value))
     with pytest.raises(RenderError):
         render(s, write_call(content=f"a{s.tail} b"), Text("Done."))
+
+
+AMBIGUOUS_QUOTES: dict[str, tuple[str, bool]] = {
+    "a quotation and an unknown key": ("a<Q>b<Q>,key:<Q>c", False),
+    "an unknown key that takes the next param": ("a<Q>,key:", True),
+    "a comma and a bracket": ("a<Q>,}", True),
+    "a comma, a bracket and text": ("a<Q>, } b", True),
+}
+"""Values with quote tokens, after which another reading of the call is possible; and whether the schema is known."""
+
+
+@pytest.mark.parametrize("after", ["", ",path:<Q>p<Q>"])
+@pytest.mark.parametrize(("value", "has_schema"), AMBIGUOUS_QUOTES.values(), ids=AMBIGUOUS_QUOTES)
+def test_quotes_that_leave_the_end_of_a_string_open(value: str, has_schema: bool, after: str) -> None:
+    written = f"<|tool_call>call:write{{content:<Q>{value}<Q>{after}}}<tool_call|>".replace("<Q>", GEMMA4.quote)
+    tools = TOOLS if has_schema else None
+    whole = il.parse(written, "gemma4", tools=tools)
+    expected = {"content": value.replace("<Q>", '"')} | ({"path": "p"} if after else {})
+    for call in whole.calls:
+        is_exact = call.complete and json.loads(call.arguments) == expected
+        is_reported = not call.complete and {"ambiguous-value", "cut-short"} & {f.kind for f in whole.findings}
+        assert is_exact or is_reported, whole
+    for cut_name, pieces in cut_variants(written):
+        parser = il.Parser("gemma4", tools=tools)
+        reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+        assert reply == whole, cut_name
+
+
+QUOTED_BEHIND_A_CALL = [" as in call:write{path:x}", "\nSee call:write{path:x} and so on", "call:write{path:x}"]
+
+
+@each_dialect
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("text", QUOTED_BEHIND_A_CALL)
+def test_call_that_the_text_behind_a_call_quotes_does_not_run(s: Syntax, text: str, closed: bool) -> None:
+    """It may also be part of a string of the call: then the call is incomplete."""
+    quoted = text.replace("x", s.quote + "x" + s.quote) + (s.close if closed else "")
+    for _, pieces in cut_variants(s.call("get_weather", path="Paris") + quoted):
+        parser = il.Parser(s.dialect, tools=TOOLS)
+        reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+        (call,) = reply.calls
+        assert call.name == "get_weather"
+        if call.complete:
+            assert (call.arguments, reply.text.strip()) == ('{"path": "Paris"}', text.strip())
+        else:
+            assert "ambiguous-value" in {finding.kind for finding in reply.findings}

@@ -43,6 +43,8 @@ class CallContext:
         """True if the arguments had to be repaired."""
         self.over_limit = False
         """True if the limit was exceeded."""
+        self.has_unknown_key = False
+        """True if the key behind a string is not known to be one of the tool."""
         self.param = ""
         """The key of the param that is being read."""
 

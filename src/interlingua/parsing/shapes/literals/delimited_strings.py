@@ -126,6 +126,7 @@ class DelimitedStringReader:
         self._possible_end: _PossibleEnd | None = None
         self._only_calls_follow = True  # whether only whole calls and text were read behind the possible end
         self._inner_quotes = 0
+        self._quotes_behind_end = 0  # number of quotes behind the possible end
 
     def read(self) -> Read[ValueEnd | None]:
         """Read the string and its closing delimiter.
@@ -194,6 +195,7 @@ class DelimitedStringReader:
         source, possible = self._source, self._possible_end
         quote_end = source.offset
         self._only_calls_follow = False
+        self._quotes_behind_end += 1
         if possible is None:
             source.set_mark()
         decision = yield from self._classify_quote(self._brackets, self._inner_quotes, possible is None)
@@ -213,6 +215,7 @@ class DelimitedStringReader:
                 source.drop_mark()
             return _CONTINUES
         if decision.delimiter == ",":
+            is_ambiguous = is_ambiguous or (decision.key is None and (yield from self._is_unlikely_end()))
             return self._end_at(decision, quote_end, is_ambiguous)
         end_offset = source.offset - len(decision.delimiter)
         certainty = yield from self._find_certainty(decision.delimiter)
@@ -229,6 +232,7 @@ class DelimitedStringReader:
             self._output.hold()
             source.set_mark()
             self._possible_end = _PossibleEnd(end_offset, decision, is_ambiguous or possible is not None)
+            self._quotes_behind_end = 0
         self._output.write(self._syntax.quote)
         return _CONTINUES
 
@@ -237,9 +241,34 @@ class DelimitedStringReader:
         self._source.drop_mark()
         self._source.trace_marker(self._syntax.quote, quote_end)
         self._output.release()
-        if is_ambiguous:
+        # If the quotes behind a possible end are pairs, they may be those of text behind the call.
+        may_end_earlier = self._possible_end is not None and self._quotes_behind_end % 2 == 0
+        if is_ambiguous or may_end_earlier:
             self._context.report_ambiguity()
+        elif self._has_unpaired_quote(end):
+            self._context.report_ambiguity("a quote that has no pair")
         return end
+
+    def _has_unpaired_quote(self, end: ValueEnd) -> bool:
+        """Return whether the string contains an unpaired quote, in a call with a key that may not be one of the tool.
+
+        Then the quote before the key may be part of a string: `a"b", key: "c` may be one string or two.
+        """
+        context, known_keys = self._context, self._brackets.remaining_keys
+        if end.key is not None and (known_keys is None or end.key not in known_keys):
+            context.has_unknown_key = True
+        return context.has_unknown_key and self._inner_quotes % 2 == 1
+
+    def _is_unlikely_end(self) -> Read[bool]:
+        """Return whether a bracket follows that does not end the call: then the string goes on, or its comma is wrong.
+        Consumes nothing."""
+        start = self._source.offset
+        bracket = yield from self._source.accept(self._notation.value_ends)
+        is_unlikely = False
+        if bracket and bracket in CLOSING_BRACKETS.values():
+            is_unlikely = (yield from self._find_certainty(bracket)) is _Certainty.UNLIKELY
+        self._source.rewind_to(start)
+        return is_unlikely
 
     def _find_certainty(self, delimiter: str) -> Read[_Certainty]:
         """Return the certainty that the call ends with the delimiter after a string. Consumes what follows it."""
