@@ -81,7 +81,9 @@ class CallBoundary:
 
     def may_start(self, piece: str) -> bool:
         """Return whether a marker that ends a call can begin in this piece. Cheap, because it runs for every piece."""
-        return self._first_char in piece and self.starts.may_begin(piece)
+        if self._first_char not in piece or not self.starts.may_begin(piece):
+            return False
+        return self.starts.partial_start(piece, 0) < len(piece) or self.starts.search(piece, 0) is not None
 
 
 def _find_common_prefix(literals: tuple[str, ...]) -> str:
