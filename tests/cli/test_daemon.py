@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -12,15 +13,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from interlingua.cli import main
+from interlingua.cli.gateway.daemon import launcher
+from interlingua.cli.gateway.daemon.instances import InstanceStore
 from interlingua.cli.gateway.daemon.process_identity import _start_id_from_ps, process_start_id, send_signal
+from interlingua.errors import BadInput
+from interlingua.gateway.settings.schema import Settings
 from tests.gateway.processes.test_server import END, begun, rest
 from tests.support import upstream_server
 from tests.support.gateway_process import GatewayProcess
@@ -36,6 +42,7 @@ class User:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.processes: list[subprocess.Popen[str]] = []
         self.state = folder / "state" / "interlingua"
         known = {key: value for key, value in os.environ.items() if not key.startswith("INTERLINGUA_")}
         self.env = {
@@ -46,7 +53,7 @@ class User:
         }
 
     def popen(self, *args: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "interlingua", *args],
             cwd=self.folder,
             env=self.env,
@@ -55,6 +62,8 @@ class User:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.processes.append(process)
+        return process
 
     def run(self, *args: str, status: int = 0) -> str:
         """Run a command, assert its exit status, and return its output and errors."""
@@ -75,14 +84,20 @@ class User:
     def facts(self, name: str = "default") -> Any:
         return json.loads((self.state / f"{name}.json").read_text())
 
+    def close(self) -> None:
+        """End all processes, also those of a test that has failed."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        for path in self.state.glob("*.json"):
+            facts = json.loads(path.read_text())
+            send_signal(facts["pid"], facts["began"], signal.SIGKILL)
+
 
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
-    user = User(tmp_path)
-    yield user
-    for path in user.state.glob("*.json"):
-        facts = json.loads(path.read_text())
-        send_signal(facts["pid"], facts["began"], signal.SIGKILL)
+    with closing(User(tmp_path)) as user:
+        yield user
 
 
 def wait_for_exit(pid: int, began: str, seconds: float = 20) -> None:
@@ -259,6 +274,68 @@ def test_interrupted_start_leaves_no_process_and_no_files(user: User, number: si
     assert list(temporary.iterdir()) == []
     assert process_start_id(facts["pid"]) != facts["began"]
     assert user.run("status", status=3) == "default: not running\n"
+
+
+def test_signal_at_any_line_of_poll_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception inside `Popen.poll` can leave a lock locked, and then `Popen.wait` never returns."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 100\n")
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(launcher, "START_TIMEOUT_SECONDS", 0.01)
+    instances = InstanceStore()
+
+    def end_of_start(signal_line: int) -> SystemExit | BadInput:
+        """Start a process, send SIGTERM before this line of `Popen.poll`, and return the exception of the start."""
+        lines = itertools.count()
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            if frame.f_code.co_filename != subprocess.__file__ or not instances.names():
+                return None
+            if event == "line" and next(lines) == signal_line:
+                signal.raise_signal(signal.SIGTERM)
+            return trace
+
+        sys.settrace(trace)
+        try:
+            launcher.launch(instances, "default", Settings(), tmp_path / "log", [])
+        except (SystemExit, BadInput) as error:
+            return error
+        finally:
+            sys.settrace(None)
+        raise AssertionError("this process never listens")
+
+    with handler(signal.SIGTERM, lambda *_: None), time_limit(60):
+        for signal_line in itertools.count():
+            error = end_of_start(signal_line)
+            assert instances.names() == []
+            if isinstance(error, BadInput):  # the signal came after the time limit of the start
+                break
+            assert error.code == 128 + signal.SIGTERM
+    assert signal_line > 5
+
+
+@contextmanager
+def handler(number: signal.Signals, function: Callable[..., None]) -> Iterator[None]:
+    previous = signal.signal(number, function)
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    def fail(*_: object) -> None:
+        raise AssertionError(f"took longer than {seconds} s")
+
+    with handler(signal.SIGALRM, fail):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 # ── unexpected end ────────────────────────────────────────────────────────────────────────────────────────────────────

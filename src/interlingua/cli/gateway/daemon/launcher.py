@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def launch(instances: InstanceStore, name: str, settings: Settings, log: Path, a
         BadInput: The gateway did not start. Its log has been printed.
     """
     log_position = LogPosition(log)
-    with _signals_as_exceptions(), _notify_socket() as listener:
+    with _recorded_signals() as raise_if_signalled, _notify_socket() as listener:
         process = _spawn_detached(log, arguments, listener.getsockname())
         try:
             instance = Instance(
@@ -52,9 +52,10 @@ def launch(instances: InstanceStore, name: str, settings: Settings, log: Path, a
                 workers=settings.workers,
             )
             instances.save(instance)
-            address = _wait_for_address(listener, process, log_position)
+            address = _wait_for_address(listener, process, log_position, raise_if_signalled)
             instance = structs.replace(instance, address=address)
             instances.save(instance)
+            raise_if_signalled()
             return instance
         except BaseException:  # also Ctrl-C and other signals: leave no unknown process behind
             process.kill()
@@ -84,25 +85,33 @@ def _spawn_detached(log: Path, arguments: list[str], notify_address: str) -> sub
 
 
 @contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into `SystemExit`, so that the cleanup of `launch` runs."""
+def _recorded_signals() -> Iterator[Callable[[], None]]:
+    """Record SIGINT, SIGTERM and SIGHUP, and yield a function that raises an exception if one has arrived.
 
-    def exit_on_signal(number: int, _: object) -> None:
-        for handled in handled_signals:
-            signal.signal(handled, signal.SIG_IGN)  # the cleanup is short: do not interrupt it
-        raise SystemExit(128 + number)
+    A handler that raises could interrupt any step. In `Popen.poll`, for example, it could leave a lock locked that
+    `Popen.wait` needs.
+    """
+    received: list[int] = []
 
-    previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    handled_signals = [
-        number for number, handler in previous_handlers.items() if handler != signal.SIG_IGN
-    ]  # ignored signals stay ignored, as with nohup
-    for number in handled_signals:
-        signal.signal(number, exit_on_signal)
+    def record(number: int, _: object) -> None:
+        received.append(number)
+
+    def raise_if_signalled() -> None:
+        if received:
+            raise KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+
+    previous_handlers = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if (handler := signal.getsignal(number)) != signal.SIG_IGN  # ignored signals stay ignored, as with nohup
+    }
+    for number in previous_handlers:
+        signal.signal(number, record)
     try:
-        yield
+        yield raise_if_signalled
     finally:
-        for number in handled_signals:
-            signal.signal(number, previous_handlers[number])
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -120,9 +129,15 @@ def _notify_socket() -> Iterator[socket.socket]:
         yield listener
 
 
-def _wait_for_address(listener: socket.socket, process: subprocess.Popen[bytes], log_position: LogPosition) -> str:
+def _wait_for_address(
+    listener: socket.socket,
+    process: subprocess.Popen[bytes],
+    log_position: LogPosition,
+    raise_if_signalled: Callable[[], None],
+) -> str:
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
+        raise_if_signalled()
         try:
             ready, _, status = listener.recv(4096).decode().partition("\n")
         except TimeoutError:
