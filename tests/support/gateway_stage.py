@@ -50,7 +50,7 @@ UPSTREAM_TEMPLATE = """
     url: {url}
     api: {api}
     key: {key}
-    timeouts: {{connect: 2, first_event: 1.2, idle: 1.2, total: 1.2}}
+    timeouts: {{connect: 2, first_event: {seconds}, idle: {seconds}, total: {seconds}}}
     retries: {{attempts: 2, backoff: 0.02, longest: 1, budget: 1}}"""
 CONFIG_TEMPLATE = """
 log: {{format: json}}
@@ -60,6 +60,8 @@ default: chat
 models:
   messages-*: {{upstream: claude}}
   responses-*: {{upstream: responses}}
+  hasty-*: {{upstream: hasty}}
+  hasty-whole-*: {{upstream: hasty, delivery: whole}}
   whole-*: {{upstream: chat, delivery: whole}}
   nobody: {{upstream: nobody}}
   nobody-then-second: {{upstream: nobody, model: first, fallback: [second]}}
@@ -67,6 +69,8 @@ models:
   busy-then-second: {{upstream: chat, model: 11-first, fallback: [second]}}
   second: {{upstream: other}}
 """
+TIMEOUT_SECONDS, HASTY_TIMEOUT_SECONDS = 15, 1.2
+"""Only models `hasty-*` have a short timeout, because a busy machine can take seconds for a reply."""
 UNREACHABLE_URL = "http://127.0.0.1:9/v1"
 
 
@@ -134,12 +138,22 @@ def _config(url: str) -> str:
     apis = {
         "chat": "openai-chat",
         "other": "openai-chat",
+        "hasty": "openai-chat",
         "claude": "anthropic-messages",
         "responses": "openai-responses",
+        "nobody": "openai-chat",
     }
-    upstreams = [UPSTREAM_TEMPLATE.format(name=name, url=url, api=api, key=KEY) for name, api in apis.items()]
-    unreachable = UPSTREAM_TEMPLATE.format(name="nobody", url=UNREACHABLE_URL, api="openai-chat", key=KEY)
-    return CONFIG_TEMPLATE.format(upstreams="".join([*upstreams, unreachable]))
+    upstreams = [
+        UPSTREAM_TEMPLATE.format(
+            name=name,
+            url=UNREACHABLE_URL if name == "nobody" else url,
+            api=api,
+            key=KEY,
+            seconds=HASTY_TIMEOUT_SECONDS if name == "hasty" else TIMEOUT_SECONDS,
+        )
+        for name, api in apis.items()
+    ]
+    return CONFIG_TEMPLATE.format(upstreams="".join(upstreams))
 
 
 def request_fields(api: str) -> dict[str, Any]:

@@ -23,11 +23,15 @@ upstreams:
   claude: {{url: "{url}", api: anthropic-messages, key: k}}
   quiet: {{url: "{url}", api: anthropic-messages, key: k, count_tokens: estimate}}
   oracle: {{url: "{url}", api: openai-responses, key: k, count_tokens: upstream}}
+  pathless: {{url: "{url}/pathless", api: anthropic-messages, key: k}}
+  slow: {{url: "{url}/slow", api: anthropic-messages, key: k}}
 default: chat
 models:
   claude-*: {{upstream: claude}}
   quiet-*: {{upstream: quiet}}
   oracle-*: {{upstream: oracle}}
+  pathless-*: {{upstream: pathless}}
+  slow-*: {{upstream: slow}}
 """
 TEXT = "The quick brown fox jumps over the lazy dog, and nobody is surprised. " * 40
 ASK: list[Any] = [{"role": "user", "content": TEXT}]
@@ -48,7 +52,7 @@ def upstream() -> Iterator[UpstreamServer]:
     server.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
@@ -100,30 +104,30 @@ def test_upstream_with_count_tokens_estimate_gets_no_request(gateway: GatewayPro
 
 
 FAILURES = {
-    "no-path": up.send_response("404 Not Found", b"{}"),
-    "refused": up.send_response("400 Bad Request", b'{"error": {"message": "no"}}'),
-    "broken": up.reset(),
-    "nonsense": up.send_response("200 OK", b"[]"),
-    "no-number": up.send_response("200 OK", b'{"input_tokens": "many"}'),
-    "none": up.send_response("200 OK", b'{"input_tokens": 0}'),
+    "pathless-404": up.send_response("404 Not Found", b"{}"),
+    "claude-refuses": up.send_response("400 Bad Request", b'{"error": {"message": "no"}}'),
+    "claude-resets": up.reset(),
+    "claude-list": up.send_response("200 OK", b"[]"),
+    "claude-no-number": up.send_response("200 OK", b'{"input_tokens": "many"}'),
+    "claude-zero": up.send_response("200 OK", b'{"input_tokens": 0}'),
 }
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("model", FAILURES)
 def test_failed_upstream_count_falls_back_to_an_estimate(
-    gateway: GatewayProcess, upstream: UpstreamServer, name: str
+    gateway: GatewayProcess, upstream: UpstreamServer, model: str
 ) -> None:
-    model = upstream.add(f"claude-{name}", FAILURES[name])
+    upstream.add(model, FAILURES[model])
     for _ in range(2):
         result, header = count(gateway, {"model": model, "messages": ASK})
         assert (500 < result["input_tokens"] < 750, header) == (True, "true")
-    assert upstream.count(model) == (1 if name == "no-path" else 2), (
+    assert upstream.count(model) == (1 if model == "pathless-404" else 2), (
         "an upstream without the endpoint gets no second request"
     )
 
 
 def test_slow_upstream_count_times_out(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
-    model = upstream.add("claude-slow", up.wait(30))
+    model = upstream.add("slow-counts", up.wait(30))
     begin = time.monotonic()
     assert [count(gateway, {"model": model, "messages": ASK})[1] for _ in range(3)] == ["true"] * 3
     assert time.monotonic() - begin < 9

@@ -87,10 +87,10 @@ def test_01_fails_over_to_the_next_upstream(env: GatewayStage, api: str) -> None
 
 
 def test_02_silent_upstream_gets_keepalives_then_a_timeout_error(env: GatewayStage) -> None:
-    for api, view in env.send_all(env.add_scripts("02", (up.send_headers(), up.wait(9)))).items():
+    for api, view in env.send_all(env.add_scripts("hasty-02", (up.send_headers(), up.wait(9)))).items():
         assert view.status == 200, "the response had to start for the keep-alive comments"
         assert view.body.startswith(b": keep-alive\n\n: keep-alive\n\n")
-        assert view.error == "chat: the first event took longer than 1.2 s"
+        assert view.error == "hasty: the first event took longer than 1.2 s"
         assert (view.error_type or view.error_code) == ("server_error" if api == RESPONSES else "timeout_error")
         assert not view.ended
         log = view.log
@@ -99,21 +99,23 @@ def test_02_silent_upstream_gets_keepalives_then_a_timeout_error(env: GatewaySta
 
 def test_02_silent_upstream_without_stream_is_504(env: GatewayStage) -> None:
     view = env.send(
-        env.add_scripts("02-whole", (up.send_headers(type="application/json"), up.wait(9))), MESSAGES, stream=False
+        env.add_scripts("hasty-02-whole", (up.send_headers(type="application/json"), up.wait(9))),
+        MESSAGES,
+        stream=False,
     )
     assert (view.status, view.error_type) == (504, "timeout_error")
 
 
 def test_02_upstream_comments_do_not_count_as_content(env: GatewayStage) -> None:
     pings = (up.send_headers(), up.send_pieces([b": processing\n\n"] * 20, 0.3))
-    view = env.send(env.add_scripts("02-pings", pings, up.chat_stream("Hello")), MESSAGES)
+    view = env.send(env.add_scripts("hasty-02-pings", pings, up.chat_stream("Hello")), MESSAGES)
     assert (view.text, view.ended, view.log["findings"]) == ("Hello", True, {"asked-again": 1})
 
 
 def test_02_buffered_call_deltas_extend_the_timeout(env: GatewayStage) -> None:
     """A call that is delivered whole may take long; each of its deltas restarts the idle timeout."""
     pieces = [call('{"path": "', name="read"), *[call("a")] * 4, call('"}'), up.delta(finish="tool_calls") + up.DONE]
-    view = env.send(env.add_scripts("whole-02-slow", (up.send_headers(), up.send_pieces(pieces, 0.4))), MESSAGES)
+    view = env.send(env.add_scripts("hasty-whole-02", (up.send_headers(), up.send_pieces(pieces, 0.4))), MESSAGES)
     assert view.calls == [("read", '{"path": "aaaa"}')]
     assert (view.log["outcome"], view.log["attempts"]) == ("ok", 1)
 

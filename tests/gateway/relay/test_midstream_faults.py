@@ -68,13 +68,13 @@ def assert_ended_with_error(view: LoggedClientView) -> None:
 
 def test_03_stalled_stream_ends_with_a_timeout_error(env: GatewayStage) -> None:
     stalled = (*stream_response(TEXT_START + FIRST + call('{"pa', 1, name="read")), up.wait(9))
-    for api, view in env.send_all(env.add_scripts("03", stalled)).items():
+    for api, view in env.send_all(env.add_scripts("hasty-03", stalled)).items():
         assert_ended_with_error(view)
         assert (view.text, view.calls, view.open_call) == ("Let me see.", [DONE_CALL], ("read", '{"pa'))
-        assert view.error == "chat: the next event took longer than 1.2 s, inside the call of 'read'"
+        assert view.error == "hasty: the next event took longer than 1.2 s, inside the call of 'read'"
         assert (view.error_type or view.error_code) == ("server_error" if api == RESPONSES else "timeout_error")
-        assert env.upstream.wait_for_requests("03")[-1].finished.wait(5)
-    assert all(received.client_left_at for received in env.upstream.wait_for_requests("03")), (
+        assert env.upstream.wait_for_requests("hasty-03")[-1].finished.wait(5)
+    assert all(received.client_left_at for received in env.upstream.wait_for_requests("hasty-03")), (
         "the gateway disconnects, so that the upstream can stop"
     )
 
@@ -210,7 +210,7 @@ ENDS: dict[str, tuple[tuple[up.Step, ...], dict[str, str], list[tuple[str, str]]
         {"after-stop": 1},
     ),
     "07 reset after finish": (stream_then_reset(TEXT_START + FINISH + USAGE), WELL, [], 7, {}),
-    "07 no end after finish": ((*stream_response(TEXT_START + FINISH + USAGE), up.wait(9)), WELL, [], 7, {}),
+    "hasty-07 no end after finish": ((*stream_response(TEXT_START + FINISH + USAGE), up.wait(9)), WELL, [], 7, {}),
     "07 error after finish": (stream_response(TEXT_START + FINISH + OH), WELL, [], 0, {"after-stop": 1}),
 }
 
