@@ -32,6 +32,9 @@ $(USABLE): pyproject.toml constraints.txt
 	$(PINNED) $(BIN)/python -m pip install -qq -e .
 	@touch $@
 
+# Tests start hundreds of processes. Without compiled modules on disk, each start takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 # More processes than cores, because many tests wait. Neighbouring tests run together, because they share a gateway.
 PYTEST := -m pytest -n 4 --dist worksteal
 

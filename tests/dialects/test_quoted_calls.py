@@ -192,7 +192,7 @@ def test_text_behind_a_call_that_mentions_its_end_is_ambiguous(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", TAGGED)
-@pytest.mark.parametrize("count", [64, 65, 256, 257, 513])
+@pytest.mark.parametrize("count", [65, 257, *(pytest.param(count, marks=pytest.mark.slow) for count in (64, 256, 513))])
 def test_whitespace_between_markers_is_read_alike_in_every_cut(name: str, count: int) -> None:
     """The limits for whitespace are the same, whether the text arrives whole or in pieces."""
     text = naive_text(name, [("write", {"path": PLACEHOLDERS[0], "text": "b"}), ("look", {"path": "c"})])

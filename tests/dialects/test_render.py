@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -27,12 +28,14 @@ scraps = st.sampled_from(
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
+@cache  # hypothesis checks a new strategy at each use
 def texts(dialect: il.Dialect) -> st.SearchStrategy[str]:
     inner = dialect.grammar.inner_markers if dialect.grammar else ()
     marks = st.sampled_from([*dialect.markers, *inner])
     return st.lists(words | scraps | marks, max_size=5).map("".join)
 
 
+@cache
 def values(dialect: il.Dialect) -> dict[str, st.SearchStrategy[Any]]:
     leaves = (
         st.booleans() | st.integers() | (st.sampled_from(["x", "y z"]) if dialect.name in UNTYPED else texts(dialect))
@@ -54,18 +57,27 @@ def values(dialect: il.Dialect) -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
-@st.composite
-def replies(draw: st.DrawFn, dialect: il.Dialect) -> Reply:
-    prose = texts(dialect).map(lambda text: text.strip()).filter(bool)
+@cache
+def prose(dialect: il.Dialect) -> st.SearchStrategy[str]:
+    return texts(dialect).map(lambda text: text.strip()).filter(bool)
+
+
+@cache
+def call_lists(dialect: il.Dialect) -> st.SearchStrategy[list[tuple[str, dict[str, Any]]]]:
     save = st.fixed_dictionaries({}, optional=values(dialect)).map(lambda args: ("save", args))
     listing = st.fixed_dictionaries({"s": texts(dialect)}).map(lambda args: ("mcp__files-v2__list", args))
-    calls = draw(st.lists(save | listing | st.just(("now", {})), max_size=3))
+    return st.lists(save | listing | st.just(("now", {})), max_size=3)
+
+
+@st.composite
+def replies(draw: st.DrawFn, dialect: il.Dialect) -> Reply:
+    calls = draw(call_lists(dialect))
     parts: list[Part] = []
     thinks = bool(dialect.thinking)
     if thinks and draw(st.booleans()):
-        parts.append(Reasoning(draw(prose)))
+        parts.append(Reasoning(draw(prose(dialect))))
     if draw(st.booleans()):
-        parts.append(Text(draw(prose)))
+        parts.append(Text(draw(prose(dialect))))
     parts += [
         Call(f"functions.{name}:{n}", name, json.dumps(args, ensure_ascii=False))
         for n, (name, args) in enumerate(calls)

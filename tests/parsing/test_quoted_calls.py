@@ -17,6 +17,7 @@ from tests.support.growth import check_growth
 from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
 
 each_dialect = pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
+few_or_many_cuts = pytest.mark.parametrize("cuts", [1, pytest.param(6, marks=pytest.mark.slow)])
 BEFORE_AND_AFTER: dict[str, tuple[str, str]] = {
     "block": ("Models write this:\n\n```xml\n", "\n```\n\nThat is all."),
     "block at the start": ("```\n", "\n```\nThat is all."),
@@ -53,7 +54,8 @@ def is_quotable(call: str, before: str) -> bool:
 
 @each_dialect
 @pytest.mark.parametrize("form", BEFORE_AND_AFTER)
-def test_quoted_call_is_text(dialect: il.Dialect, form: str) -> None:
+@few_or_many_cuts
+def test_quoted_call_is_text(dialect: il.Dialect, form: str, cuts: int) -> None:
     call = write_call(dialect)
     before, after = BEFORE_AND_AFTER[form]
     before = before.replace("{call}", call)
@@ -62,7 +64,7 @@ def test_quoted_call_is_text(dialect: il.Dialect, form: str) -> None:
     if form == "block at the start" and getattr(dialect.shape, "bare", False):
         pytest.skip("JSON in a code block at the start is a notation of the dialect")
     text = before + call + after
-    for pieces in cut_texts(text):
+    for pieces in cut_texts(text, cuts):
         assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
 
 
@@ -111,14 +113,15 @@ def write_wrapped_call(dialect: il.Dialect, name: str = "get_weather", arguments
 
 @each_dialect
 @pytest.mark.parametrize("form", WRAPPED)
-def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str) -> None:
+@few_or_many_cuts
+def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str, cuts: int) -> None:
     call = write_wrapped_call(dialect)
     before, after = WRAPPED[form]
     lead = "So: " if "span" in form else "So:\n\n"
     if not is_quotable(call, before) or not il.parse(lead + call, dialect, TOOLS).calls:
         pytest.skip("the call cannot be written in this form")
     for end_of_turn in ("", *dialect.noise[:1]):
-        replies = [parse_pieces(dialect, pieces) for pieces in cut_texts(before + call + after + end_of_turn, 3)]
+        replies = [parse_pieces(dialect, pieces) for pieces in cut_texts(before + call + after + end_of_turn, cuts)]
         assert all(reply == replies[0] for reply in replies)
         assert [(made.name, made.complete) for made in replies[0].calls] == [("get_weather", True)]
         assert "Paris" in replies[0].calls[0].arguments

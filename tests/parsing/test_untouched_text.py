@@ -33,11 +33,12 @@ def test_text_that_quotes_everything_is_unchanged(dialect: il.Dialect) -> None:
 
 
 @each_dialect
-def test_call_as_the_whole_text_is_unchanged(dialect: il.Dialect) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 5])
+def test_call_as_the_whole_text_is_unchanged(dialect: il.Dialect, step: int) -> None:
     if dialect.router is not None:
         pytest.skip("a message with a recipient is structure")
     text = "Look: " + write_call(dialect)
-    for end in range(1, len(text) + 1):
+    for end in range(len(text), 0, -step):
         cut = text[:end]
         if end == len(text) or not cut.rstrip().endswith(dialect.noise):
             for pieces in ([cut], list(cut)):

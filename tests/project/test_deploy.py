@@ -161,6 +161,7 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", ["PID 1", "a process"])
 def test_image_starts_is_healthy_and_stops(image: Path, tmp_path: Path, alone: str) -> None:
     """Also as PID 1 on a read-only file system, if the system allows namespaces."""

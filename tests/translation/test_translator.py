@@ -74,9 +74,10 @@ def test_scenario(scenario: ChatScenario) -> None:
 
 
 @each_scenario
-def test_however_it_is_cut(scenario: ChatScenario) -> None:
+@pytest.mark.parametrize("limit", [20, pytest.param(150, marks=pytest.mark.slow)])
+def test_however_it_is_cut(scenario: ChatScenario, limit: int) -> None:
     stream = scenario.stream
-    cuts = [single_units(stream), *two_piece_cuts(stream, 150), *(random_pieces(stream, seed) for seed in range(10))]
+    cuts = [single_units(stream), *two_piece_cuts(stream, limit), *(random_pieces(stream, seed) for seed in range(10))]
     expected = translate(scenario, [stream])
     for cut in cuts:
         out, findings = translate(scenario, cut)

@@ -484,10 +484,11 @@ def as_input(id: str, name: str, args: str) -> tuple[str, str, str]:
 
 
 @each_chat_scenario
-def test_stream_from_chat_is_independent_of_cuts(scenario: ChatScenario) -> None:
+@pytest.mark.parametrize("limit", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_stream_from_chat_is_independent_of_cuts(scenario: ChatScenario, limit: int) -> None:
     stream = scenario.stream
     expected = read_strict(from_chat(scenario, [stream])[0])
-    for cut in [single_units(stream), *two_piece_cuts(stream, 40)]:
+    for cut in [single_units(stream), *two_piece_cuts(stream, limit)]:
         assert read_strict(from_chat(scenario, cut)[0]) == expected, cut
 
 

@@ -107,10 +107,11 @@ def test_stream_for_a_chat_client(scenario: ResponsesScenario) -> None:
 
 
 @each_scenario
-def test_result_does_not_depend_on_cuts(scenario: ResponsesScenario) -> None:
+@pytest.mark.parametrize("limit", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_result_does_not_depend_on_cuts(scenario: ResponsesScenario, limit: int) -> None:
     for target in (CHAT, RESPONSES):
         expected = translate_scenario(scenario, target)
-        for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
+        for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, limit)):
             assert translate_scenario(scenario, target, pieces) == expected, pieces
 
 

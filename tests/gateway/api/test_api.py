@@ -14,6 +14,7 @@ SECONDS = 25
 """On a busy machine, much of this time passes before the first request."""
 
 
+@pytest.mark.slow
 def test_generated_requests_get_responses_as_in_the_openapi_document() -> None:
     run = api.run_schemathesis(SECONDS, seed=1)
     assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
