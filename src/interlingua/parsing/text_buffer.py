@@ -338,24 +338,18 @@ class TextBuffer:
         """Treat what was read last as text, not as a marker."""
         self._preceded_by = PrecededBy.TEXT
 
-    def match_when_complete(
-        self, pattern: re.Pattern[str], unfinished: re.Pattern[str], last_marker: str = ""
-    ) -> Read[re.Match[str] | None]:
+    def match_when_complete(self, pattern: re.Pattern[str], unfinished: re.Pattern[str]) -> Read[re.Match[str] | None]:
         """Match a pattern with the text that comes next, and wait as long as `unfinished` matches all of the buffer.
 
-        Consumes nothing. `last_marker` was just read; it stays in the buffer, so that `put_back` is still possible.
+        Consumes nothing.
         """
-        channel, length = self.channel, len(last_marker)
-        self._pos -= length
-        match = None
+        channel = self.channel
         while self.channel is channel:
-            start = self._pos + length
-            match = pattern.match(self._text, start)
-            if match is not None or self._closed or unfinished.fullmatch(self._text, start) is None:
-                break
+            match = pattern.match(self._text, self._pos)
+            if match is not None or self._closed or unfinished.fullmatch(self._text, self._pos) is None:
+                return match
             yield
-        self._pos += length
-        return match
+        return None
 
     def look_ahead(
         self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None, last_marker: str = ""

@@ -249,10 +249,11 @@ class _ValueCopy:
                     return marker
                 self._write(lead + marker)
                 self._quoted_params += bool((yield from self._find_name(self._rules.param_head)))
-            elif role is _Role.CLOSER and (yield from self._is_plain_end(marker, bool(lead))):
-                return self._end_at(lead, marker, role, _Verdict.END)
             else:
                 self._mark_before(marker)
+                if role is _Role.CLOSER and (yield from self._is_plain_end(bool(lead))):
+                    self._source.drop_mark()
+                    return self._end_at(lead, marker, role, _Verdict.END)
                 verdict = yield from self._judge(marker, role, bool(lead))
                 if verdict is not _Verdict.DATA:
                     self._source.rewind_to_mark()
@@ -414,15 +415,16 @@ class _ValueCopy:
         section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
         return (yield from self._judge_call_end(value_closed=False, call_closed=False, section_closed=section_closed))
 
-    def _is_plain_end(self, closer: str, after_newline: bool) -> Read[bool]:
+    def _is_plain_end(self, after_newline: bool) -> Read[bool]:
         """Return whether another param, or another call, follows a closer as templates write it.
 
         This is the most frequent case of `_judge_closer`, decided with one pattern.
         """
         rules = self._rules
-        if self._quoted_params or rules.named_closers or (rules.on_lines and not after_newline):
+        may_be_data = self._quoted_params or rules.named_closers or (rules.on_lines and not after_newline)
+        if may_be_data or not self._param.accepts_string:
             return False
-        match = yield from self._source.match_when_complete(rules.plain_next, rules.unfinished_next, closer)
+        match = yield from self._source.match_when_complete(rules.plain_next, rules.unfinished_next)
         if match is None:
             return False
         _, tool = match.groups()
