@@ -41,9 +41,9 @@ PYTEST := -m pytest -n 4 --dist worksteal
 test: check ## run all checks, and all tests but the long ones: under five minutes
 	$(BIN)/python $(PYTEST) -m 'not slow'
 
-# Every cut of every row, and property tests with all their examples. Together with `make test`, that is every test.
+# Every cut of every row, and samples and property tests with all their examples. Together with `make test`, that is every test.
 test-full: setup ## run the long tests that make test leaves out
-	HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m 'slow or hypothesis'
+	HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m 'slow or hypothesis or sampled'
 
 # Separate from test, because coverage takes twice as long.
 cover: setup ## measure line coverage, also in processes that tests start

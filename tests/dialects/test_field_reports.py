@@ -18,6 +18,7 @@ import interlingua as il
 from interlingua.dialects.registry import DIALECTS_BY_NAME, get_dialect
 from tests.support import chat_scenarios as chat
 from tests.support import sdk
+from tests.support.budget import sample
 from tests.support.cuts import random_pieces, single_units
 from tests.support.growth import check_growth
 from tests.support.harness import Case, parse_reply, reply_as_row
@@ -259,13 +260,15 @@ def test_e89_time_per_piece_is_constant_for_long_arguments(dialect: il.Dialect) 
     check_growth(partial(in_pieces, dialect=dialect), short, long, limit=24)
 
 
+@pytest.mark.sampled
 @each_dialect
 def test_e90_no_text_makes_the_parser_backtrack(dialect: il.Dialect) -> None:
     grammar = dialect.grammar
     assert grammar
     every = (*dialect.markers, *grammar.inner_markers)
     halves = "".join(marker[:-1] for marker in every)
-    for unit in ["".join(every), halves, *grammar.openers[:1], "<", '{"a":[', '{"name": "', '\\"']:
+    units = ["".join(every), halves, *grammar.openers[:1], "<", '{"a":[', '{"name": "', '\\"']
+    for unit in sample(units, 3):
         short = unit * (4_000 // len(unit) + 1)
         check_growth(partial(in_pieces, dialect=dialect), short, short * 8, limit=24)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua import events as ev
 from interlingua.dialects.registry import get_dialect
+from tests.support.budget import sample
 from tests.support.growth import check_growth
 from tests.support.harness import cut_variants, tool
 
@@ -163,11 +164,12 @@ BARE_DIALECTS = ("llama3_json", "phi4", "pythonic", "xlam")
 """Dialects that write JSON without markers. A code block around it is part of their notation."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_guided_json_in_a_code_block_is_a_call(name: str) -> None:
     thinking = get_dialect(name).thinking[:1]
     befores = ["", *(f"{span.open}Hm.{span.close}" for span in thinking)]
-    for form, fence, before in itertools.product(FORMS, FENCES, befores):
+    for form, fence, before in sample([*itertools.product(FORMS, FENCES, befores)], 5):
         text = f"{before}{fence}{form.text}\n```"
         for pieces in ([text], list(text)):
             reply = il.fold(parse_events(name, pieces, form.choice))
@@ -177,13 +179,14 @@ def test_guided_json_in_a_code_block_is_a_call(name: str) -> None:
                 assert [finding.kind for finding in reply.findings] == ["call-in-code"], (text, reply)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_code_block_with_guided_json_in_every_cut(name: str) -> None:
     for form in (ARRAY, ARGUMENTS):
         text = f"```json\n{form.text}\n```\n"
         whole = il.fold(parse_events(name, [text], form.choice))
         assert calls_of(whole) == form.calls
-        for cut, pieces in cut_variants(text):
+        for cut, pieces in sample([*cut_variants(text)], 9):
             assert il.fold(parse_events(name, pieces, form.choice)) == whole, (form, cut, pieces)
 
 
@@ -290,6 +293,7 @@ def time_limit() -> Iterator[None]:
 INLINE_NAMES = ("llama3_json", "phi4", "xlam", "pythonic")
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize("choice", ["required", "rm", "get_weather"])
 @pytest.mark.parametrize(
@@ -299,7 +303,7 @@ def test_json_behind_text_in_every_cut(name: str, choice: str) -> None:
     """A piece may end right behind the beginning of a call."""
     for text in TEXTS_WITH_CALL_STARTS:
         whole = il.fold(parse_events(name, [text], choice, [RM, WEATHER]))
-        for cut, pieces in cut_variants(text):
+        for cut, pieces in sample([*cut_variants(text)], 5):
             assert il.fold(parse_events(name, pieces, choice, [RM, WEATHER])) == whole, (text, cut)
 
 

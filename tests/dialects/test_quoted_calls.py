@@ -276,7 +276,7 @@ def test_calls_with_text_between_them(name: str) -> None:
         assert [part.text.strip() for part in reply.parts if isinstance(part, Text)] == ["And now:", "Done."]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(200, quick=15))
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
 def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ import pytest
 import interlingua as il
 from interlingua.common.jsontext.codec import read_json
 from interlingua.dialects.registry import get_dialect
+from tests.support.budget import PROFILE, sample
 from tests.support.harness import tool
 
 ARGUMENTS: dict[str, Any] = {"city": "Paris", "days": 12, "flag": True, "tags": ["a", "b"], "o": {"k": 1}}
@@ -39,13 +40,14 @@ def parse_both_ways(name: str, text: str, *, streamed: bool = True) -> Iterator[
         yield il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_complete_params_of_truncated_call_are_json(name: str) -> None:
     """Arguments end inside a string, a number or a container, or they are the complete params as JSON."""
     text = write_calls(name, ("f", json.dumps(ARGUMENTS)))
     shape: Any = get_dialect(name).shape
     found_keys: set[int] = set()
-    for end in range(len(text)):
+    for end in sample(range(len(text)), 3):
         for reply in parse_both_ways(name, text[:end], streamed=end % 7 == 0):
             for call in (call for call in reply.calls if not call.complete):
                 members = read_json(call.arguments, dict[str, Any])
@@ -56,7 +58,7 @@ def test_complete_params_of_truncated_call_are_json(name: str) -> None:
                 elif read_json(call.arguments + "}", dict) is not None:
                     assert call.arguments[-1:].isalnum(), (text[:end], call)  # may be the beginning of a number
                     assert shape.NAME in JSON_SHAPES, (text[:end], call)
-    assert found_keys >= {1, 4}, found_keys
+    assert found_keys >= {1, 4} or PROFILE == "quick", found_keys
 
 
 CLOSED = [
