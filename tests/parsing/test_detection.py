@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua.core.options import Limits
+from tests.support.growth import check_growth, cpu_seconds
 from tests.support.harness import tool
 
 TOOLS = [tool("get_weather", {"city": "string", "days": "integer", "unit": "string"}), tool("ls", ["path"])]
@@ -115,3 +117,39 @@ scraps = [
 def test_random_fragments_stream_like_whole_text(text: str, known: bool) -> None:
     tools = TOOLS if known else None
     assert streamed(text, tools) == il.parse(text, "detect", tools=tools)
+
+
+# ── cost ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HOSTILE = ["{}", "{} ", "Write {} to begin. ", '{}\n{{"name": ', '{}{{"name": "ls", ', "{}ls", "{}\n<", "`{}` "]
+
+
+def hostile_units() -> list[Any]:
+    """Return texts around the openers of all dialects: a quick run has those of the opener that most dialects share."""
+    quick = "<tool_call>"
+    openers = {dialect.grammar.openers[0] for dialect in NATIVE if dialect.grammar and dialect.grammar.openers}
+    return [
+        pytest.param(unit.format(opener), opener, marks=() if opener == quick else pytest.mark.slow)
+        for opener in sorted({quick, *openers})
+        for unit in HOSTILE
+    ]
+
+
+@pytest.mark.parametrize(("unit", "opener"), hostile_units())
+def test_detection_costs_at_most_ten_times_as_much_as_a_known_dialect(unit: str, opener: str) -> None:
+    text = unit * (8_000 // len(unit))
+    known = [dialect.name for dialect in NATIVE if dialect.grammar and opener in dialect.grammar.openers]
+
+    def parse(name: str) -> None:
+        il.parse(text, name, tools=TOOLS)
+
+    costliest = max(known, key=partial(cpu_seconds, parse))
+    check_growth(parse, costliest, "detect", limit=10)
+
+
+def test_text_over_the_limit_of_detection_is_unchanged() -> None:
+    text = "Write <tool_call> to begin. " * 400
+    reply = il.parse(text, "detect", tools=TOOLS)
+    assert (reply.text, reply.calls) == (text, [])
+    assert "over-limit" in {finding.kind for finding in reply.findings}
+    assert streamed(text, TOOLS) == reply

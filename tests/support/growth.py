@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["check_growth"]
+__all__ = ["check_growth", "cpu_seconds"]
 
 Input = TypeVar("Input")
 _MAX_ROUNDS = 6
@@ -22,14 +22,15 @@ def check_growth(run: Callable[[Input], object], small: Input, large: Input, *, 
     """
     best_small = best_large = float("inf")
     for _ in range(_MAX_ROUNDS):
-        best_small = min(best_small, _cpu_seconds(run, small))
-        best_large = min(best_large, _cpu_seconds(run, large))
+        best_small = min(best_small, cpu_seconds(run, small))
+        best_large = min(best_large, cpu_seconds(run, large))
         if best_large < limit * best_small + _NOISE_SECONDS:
             return
     raise AssertionError(f"{best_large:.3f} s, and {best_small:.3f} s for the smaller input; limit: {limit} times")
 
 
-def _cpu_seconds(run: Callable[[Input], object], value: Input) -> float:
+def cpu_seconds(run: Callable[[Input], object], value: Input) -> float:
+    """Return the CPU time of `run(value)`, without garbage collection."""
     gc.disable()
     try:
         start = time.process_time()

@@ -6,6 +6,7 @@ first one that finds a call of an offered tool parses the rest of the reply. If 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,6 +27,14 @@ MAX_REREAD_CHARS = 64
 """Maximum length of a failed candidate that is searched for other openers.
 
 The limit keeps the total work linear: long text is never read twice."""
+MAX_WORD_CHARS = 32
+MAX_WORK_CHARS = 20_000
+MAX_WORK_PER_CHAR = 4
+"""Limits of the work on openers that turn out to be text, in characters that candidates read: for any reply, and for
+each character of it. Text full of openers would otherwise cost a hundred times as much as with a known dialect."""
+CANDIDATE_CHARS = 64
+"""Cost of the parser of a candidate, in characters that it could read instead."""
+_WORD = re.compile(r"\w*+")
 
 
 def detection_dialect(dialects: Sequence[Dialect]) -> Dialect:
@@ -93,6 +102,13 @@ class DetectGrammar:
             yield from sink.quotes.read(opener, opens_block=True)
             return
         start = source.offset - len(opener)
+        if sink.detection_work > MAX_WORK_CHARS + MAX_WORK_PER_CHAR * start:
+            sink.report(
+                "over-limit", f"too much text that looks like the beginning of a call: {opener!r} is text", start
+            )
+            sink.emit_text(source.take_recorded(), source.recorded_channel)
+            source.mark_as_text()
+            return
         readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
         winner = yield from self._compete(opener, readers, source, sink)
         if winner is None:
@@ -116,10 +132,12 @@ class DetectGrammar:
     ) -> Read[_Candidate | None]:
         """Feed all candidates until one has found a call, or none can find one any more.
 
-        They are fed character by character, so that the winner does not depend on how the text is split into pieces.
+        They are fed word by word, so that the winner does not depend on how the text is split into pieces.
         """
-        text = opener
-        for _ in range(sink.limits.header):
+        text, end = opener, source.offset + sink.limits.header
+        sink.detection_work += CANDIDATE_CHARS * len(readers)
+        while source.offset < end:
+            sink.detection_work += len(text) * len(readers)
             for reader in readers:
                 reader.feed(text)
             winner = next((reader for reader in readers if reader.has_won), None)
@@ -127,6 +145,8 @@ class DetectGrammar:
             if winner is not None or not readers:
                 return winner
             text = yield from source.take_char()
+            if text.isalnum():
+                text += yield from source.take_while(_WORD, MAX_WORD_CHARS)
             if text == "":
                 return next((reader for reader in readers if source.closed and reader.finish_as_call()), None)
         return next((reader for reader in readers if reader.starts_with_call), None)

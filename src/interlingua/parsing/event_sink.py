@@ -115,6 +115,8 @@ class EventSink:
         self._value_pieces: list[str] = []
         self.guided_json: GuidedJson | None = None
         """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
+        self.detection_work = 0
+        """The characters that parsers of possible dialects have read so far, while the dialect is not known."""
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 
