@@ -23,6 +23,9 @@ __all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text behind a closer that is looked at."""
 
+MAX_CHECKED_CHARS = 256
+"""Maximum length of a text that is checked as a whole before a search."""
+
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
 _HEADER_NAME = re.compile(r"(?<!\s)[\w.-]++")
@@ -64,7 +67,13 @@ class CallBoundary:
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
         self.header = _HEADER_NAME if only_names else _HEADER_TEXT
         self._common_prefix = _find_common_prefix(self.starts.literals)
-        self._first_char = self._common_prefix[:1]
+        self.first_char = self._common_prefix[:1]
+        """The first character of all markers that may end a call; "" if they have several."""
+
+    def may_occur(self, text: str) -> bool:
+        """Return whether a marker that ends a call can be in this text. A short text is checked, because it is cheap;
+        for a long one, the answer is always True."""
+        return len(text) > MAX_CHECKED_CHARS or self.first_char in text
 
     def find_start(self, text: str, pos: int, end: int) -> int | None:
         """Return the position of the first marker between `pos` and `end` that may end a call, or None."""
@@ -80,8 +89,11 @@ class CallBoundary:
         return None
 
     def may_start(self, piece: str) -> bool:
-        """Return whether a marker that ends a call can begin in this piece. Cheap, because it runs for every piece."""
-        if self._first_char not in piece or not self.starts.may_begin(piece):
+        """Return whether a marker that ends a call can begin in this piece.
+
+        It runs for every piece that contains `first_char`.
+        """
+        if not self.starts.may_begin(piece):
             return False
         return self.starts.partial_start(piece, 0) < len(piece) or self.starts.search(piece, 0) is not None
 

@@ -29,6 +29,7 @@ Read: TypeAlias = Generator[None, None, T]
 """Generator that reads from a `TextBuffer`: it yields when it needs more text, and returns its result."""
 
 _WHITESPACE = re.compile(r"\s*+")
+_SIMPLE_JSON_STRING = re.compile(r'[ \t\n\r]{0,64}+"[ !#-\[\]-\U0010ffff]{0,256}+"')
 
 
 class PrecededBy(Enum):
@@ -831,11 +832,11 @@ class TextBuffer:
         Returns:
             The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
         """
-        copy_piece = self._json_copier(scanner, markers, write, limit, boundary)
-        search = self._boundary_search(boundary) if boundary is not None else None
+        search: BoundarySearch | None = None
         window = _EMPTY_WINDOW
         self._json_start = self._pos
         while True:
+            search = search or self._boundary_search(boundary)
             if search and scanner.in_string and (marker := (yield from self._read_boundary(search, markers, write))):
                 return marker
             text, pos = self._text, self._pos
@@ -843,7 +844,7 @@ class TextBuffer:
             window = self._scan_window(window, scanner.in_string, markers, limit_pos, search)
             end = window.start + scanner.scan(window.text, pos - window.start)
             self._pos = end
-            if search and scanner.in_string and end == window.stop < min(limit_pos, len(text)):
+            if search and end == window.stop < min(limit_pos, len(text)) and scanner.in_string:
                 window = _EMPTY_WINDOW
                 continue
             self._write_json(write)
@@ -863,11 +864,30 @@ class TextBuffer:
                     continue
             if self._closed:
                 return None
-            yield from self._wait_for_piece(copy_piece)
+            if not (yield from self._wait_for_json(scanner, markers, write, limit, boundary)):
+                return None
             window = _EMPTY_WINDOW
-            self._json_start = self._pos
 
-    def _boundary_search(self, boundary: CallBoundary) -> BoundarySearch:
+    def take_json_string(self, markers: MarkerSet, limit: int, boundary: CallBoundary | None) -> str:
+        """Consume and return a short JSON string, with the whitespace before it, that is complete in the buffer.
+
+        Returns:
+            The string, as `copy_json` would copy it; "", consuming nothing, if there is none, or if it has an escape, a
+            control character or one of the markers of `copy_json`.
+        """
+        match = _SIMPLE_JSON_STRING.match(self._text, self._pos, self._pos + limit)
+        if match is None or markers.starts_like_json:
+            return ""
+        string = match.group()
+        if boundary is not None and boundary.first_char in string and boundary.may_start(string):
+            return ""
+        self._pos = match.end()
+        return string
+
+    def _boundary_search(self, boundary: CallBoundary | None) -> BoundarySearch | None:
+        """Return the search for the boundary; None if it cannot be in the buffer."""
+        if boundary is None or not boundary.may_occur(self._text):
+            return None
         starts = self._boundary_starts.get(boundary)
         if starts is None:
             starts = self._boundary_starts[boundary] = BoundaryStarts(boundary)
@@ -879,24 +899,36 @@ class TextBuffer:
             write(self._text[self._json_start : self._pos])
             self._json_start = self._pos
 
-    def _json_copier(
+    def _wait_for_json(
         self,
         scanner: JsonScanner,
         markers: MarkerSet,
         write: Callable[[str], None],
         limit: int,
         boundary: CallBoundary | None,
-    ) -> Callable[[str], bool]:
-        """Return the function for the fast path of `copy_json`."""
+    ) -> Read[bool]:
+        """Wait for a piece that the fast path of `copy_json` does not consume. Return False if the value has ended.
+
+        The slow path is for pieces in which a marker can begin: one that begins like JSON, unless all of the piece is
+        inside a string, or one of the boundary.
+        """
+        scan = scanner.scan
+        searches_markers = markers.starts_like_json
 
         def copy_piece(piece: str) -> bool:
-            if scanner.offset + len(piece) > limit or _may_contain_marker(piece, markers, scanner, boundary):
+            if scanner.offset + len(piece) > limit:
                 return False
-            self._pos = scanner.scan(piece, 0)
-            write(piece[: self._pos])
-            return self._pos == len(piece) and not scanner.ended
+            if boundary is not None and boundary.first_char in piece and boundary.may_start(piece):
+                return False
+            if searches_markers and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece):
+                return False
+            self._pos = end = scan(piece, 0)
+            write(piece[:end])
+            return end == len(piece) and not scanner.ended
 
-        return copy_piece
+        yield from self._wait_for_piece(copy_piece)
+        self._json_start = self._pos
+        return not scanner.ended
 
     def _read_boundary(
         self, search: BoundarySearch, markers: MarkerSet, write: Callable[[str], None]
@@ -965,15 +997,3 @@ def _take_tail(pieces: list[str], length: int) -> str:
         tail.append(piece)
         length -= len(piece)
     return "".join(reversed(tail))
-
-
-def _may_contain_marker(
-    piece: str, markers: MarkerSet, scanner: JsonScanner, boundary: CallBoundary | None = None
-) -> bool:
-    """Return whether the piece has to be searched for markers.
-
-    These are markers that begin like JSON, unless all of the piece is inside a string, and those of a boundary.
-    """
-    if boundary is not None and boundary.may_start(piece):
-        return True
-    return markers.starts_like_json and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece)

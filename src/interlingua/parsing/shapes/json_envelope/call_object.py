@@ -377,12 +377,16 @@ class CallObjectReader:
 
     def _read_string(self) -> Read[str]:
         """Consume and return the next key or name as JSON, or as much of it as there is."""
-        text: list[str] = []
-        if (yield from self._source.peek_after_space()) != '"':
+        source, keys, limit = self._source, self._keys, self._sink.limits.header
+        is_tentative = self._evidence.is_tentative
+        if not is_tentative and (string := source.take_json_string(keys.cut_markers, limit, keys.boundary)):
+            return string
+        if (yield from source.peek_after_space()) != '"':
             return ""
-        if self._evidence.is_tentative:
+        if is_tentative:
             return (yield from self._read_unmarked_string())
-        yield from self._copy_value(JsonScanner(), text.append, self._sink.limits.header)
+        text: list[str] = []
+        yield from self._copy_value(JsonScanner(), text.append, limit)
         return "".join(text)
 
     def _read_unmarked_string(self) -> Read[str]:
