@@ -24,7 +24,7 @@ MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text behind a closer that is looked at."""
 
 MAX_CHECKED_CHARS = 256
-"""Maximum length of a text that is checked as a whole before a search."""
+"""Maximum length of a text that is checked before a marker is searched in it."""
 
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
@@ -70,11 +70,6 @@ class CallBoundary:
         self.first_char = self._common_prefix[:1]
         """The first character of all markers that may end a call; "" if they have several."""
 
-    def may_occur(self, text: str) -> bool:
-        """Return whether a marker that ends a call can be in this text. A short text is checked, because it is cheap;
-        for a long one, the answer is always True."""
-        return len(text) > MAX_CHECKED_CHARS or self.first_char in text
-
     def find_start(self, text: str, pos: int, end: int) -> int | None:
         """Return the position of the first marker between `pos` and `end` that may end a call, or None."""
         if not self._common_prefix:
@@ -88,14 +83,19 @@ class CallBoundary:
             pos += 1
         return None
 
-    def may_start(self, piece: str) -> bool:
-        """Return whether a marker that ends a call can begin in this piece.
-
-        It runs for every piece that contains `first_char`.
-        """
+    def find_partial(self, piece: str) -> int:
+        """Return the start of a marker that may end a call and is cut at the end of the piece; the length of the piece
+        if there is none; -1 if there is a whole marker in it."""
         if not self.starts.may_begin(piece):
-            return False
-        return self.starts.partial_start(piece, 0) < len(piece) or self.starts.search(piece, 0) is not None
+            return len(piece)
+        return self.starts.partial_start(piece, 0) if self.starts.search(piece, 0) is None else -1
+
+    def may_occur(self, text: str) -> bool:
+        """Return whether a marker that may end a call begins in this text. For a long text, the answer is always True:
+        then it has to be searched."""
+        if len(text) > MAX_CHECKED_CHARS:
+            return True
+        return self.first_char in text and self.find_partial(text) < len(text)
 
 
 def _find_common_prefix(literals: tuple[str, ...]) -> str:

@@ -29,7 +29,7 @@ Read: TypeAlias = Generator[None, None, T]
 """Generator that reads from a `TextBuffer`: it yields when it needs more text, and returns its result."""
 
 _WHITESPACE = re.compile(r"\s*+")
-_SIMPLE_JSON_STRING = re.compile(r'[ \t\n\r]{0,64}+"[ !#-\[\]-\U0010ffff]{0,256}+"')
+_SIMPLE_JSON_STRING = re.compile(r'[ \t\n\r]{0,64}+"[ !#-\[\]-\U0010ffff]{0,128}+"')
 
 
 class PrecededBy(Enum):
@@ -98,6 +98,7 @@ class TextBuffer:
         self.search_found_nothing = False
         """True if that search ended with the text, so that it need not be repeated."""
         self._boundary_starts: dict[CallBoundary, BoundaryStarts] = {}
+        self._boundary_window = "", _EMPTY_WINDOW  # the last window up to a marker of a boundary, and the buffer then
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = Channel.TEXT
@@ -879,7 +880,7 @@ class TextBuffer:
         if match is None or markers.starts_like_json:
             return ""
         string = match.group()
-        if boundary is not None and boundary.first_char in string and boundary.may_start(string):
+        if boundary is not None and boundary.may_occur(string):
             return ""
         self._pos = match.end()
         return string
@@ -909,19 +910,28 @@ class TextBuffer:
     ) -> Read[bool]:
         """Wait for a piece that the fast path of `copy_json` does not consume. Return False if the value has ended.
 
-        The slow path is for pieces in which a marker can begin: one that begins like JSON, unless all of the piece is
-        inside a string, or one of the boundary.
+        The slow path is for pieces in which a marker can begin that begins like JSON, unless all of the piece is inside
+        a string, and for pieces with a marker of the boundary.
         """
         scan = scanner.scan
         searches_markers = markers.starts_like_json
 
+        def copy_before(piece: str, stop: int) -> bool:
+            """Copy the piece up to `stop`, where a marker of the boundary may begin. In a string it waits there."""
+            self._pos = scan(piece[:stop], 0) if stop else 0
+            if self._pos:
+                write(piece[: self._pos])
+            return self._pos == stop and scanner.in_string
+
         def copy_piece(piece: str) -> bool:
             if scanner.offset + len(piece) > limit:
                 return False
-            if boundary is not None and boundary.first_char in piece and boundary.may_start(piece):
-                return False
             if searches_markers and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece):
                 return False
+            if boundary is not None and boundary.first_char in piece:
+                stop = boundary.find_partial(piece)
+                if stop < len(piece):
+                    return stop >= 0 and copy_before(piece, stop)
             self._pos = end = scan(piece, 0)
             write(piece[:end])
             return end == len(piece) and not scanner.ended
@@ -978,12 +988,23 @@ class TextBuffer:
         if search is not None:
             boundary_pos = search.find_stop(text, pos, self._text_offset, self._closed)
             if pos < boundary_pos < stop:
+                if boundary_pos < limit_pos:
+                    return self._window_to_boundary(boundary_pos)
                 stop, marker_free = boundary_pos, True
         if min(limit_pos, stop) >= len(text):
             return _ScanWindow(text, 0, stop, marker_free)
         if stop - pos > JSON_WINDOW_CHARS:
             stop, marker_free = pos + JSON_WINDOW_CHARS, True
         return _ScanWindow(text[pos : min(limit_pos, stop)], pos, stop, marker_free)
+
+    def _window_to_boundary(self, stop: int) -> _ScanWindow:
+        """Return the window up to a marker of a boundary. All values before the same marker share one copy of the text,
+        which is as long as necessary: a value that is cut is scanned twice."""
+        text, window = self._boundary_window
+        if text is not self._text or window.stop != stop or window.start > self._pos:
+            window = _ScanWindow(self._text[self._pos : stop], self._pos, stop, True)
+            self._boundary_window = self._text, window
+        return window
 
 
 def _take_tail(pieces: list[str], length: int) -> str:
