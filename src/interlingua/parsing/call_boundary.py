@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, common_prefix, compile_markers
 
 __all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 
@@ -66,7 +66,7 @@ class CallBoundary:
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
         self.header = _HEADER_NAME if only_names else _HEADER_TEXT
-        self._common_prefix = _find_common_prefix(self.starts.literals)
+        self._common_prefix = common_prefix(self.starts.literals)
         self.first_char = self._common_prefix[:1]
         """The first character of all markers that may end a call; "" if they have several."""
 
@@ -96,12 +96,6 @@ class CallBoundary:
         if len(text) > MAX_CHECKED_CHARS:
             return True
         return self.first_char in text and self.find_partial(text) < len(text)
-
-
-def _find_common_prefix(literals: tuple[str, ...]) -> str:
-    first, last = min(literals), max(literals)
-    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    return first[:length]
 
 
 class BoundaryStarts:

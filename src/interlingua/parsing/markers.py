@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from interlingua.trace import MarkerRole
 
-__all__ = ["SPECIAL_TOKEN_PREFIXES", "MarkerSet", "assign_roles", "compile_markers"]
+__all__ = ["SPECIAL_TOKEN_PREFIXES", "MarkerSet", "assign_roles", "common_prefix", "compile_markers"]
 
 
 SPECIAL_TOKEN_PREFIXES = ("<|", "<｜")
@@ -32,7 +32,7 @@ class MarkerSet:
         self.max_length = max(map(len, self.literals), default=0)
         self.starts_like_json = any(first in '"{[' or first.isalnum() for first in self._first_chars)
         """True if a marker can begin like a JSON value, so that a JSON reader has to search for markers."""
-        self._pattern = _compile_alternation(self.literals)
+        self._pattern = re.compile(_write_alternation(self.literals) or r"(?!)")
         self._prefixes = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
     def search(self, text: str, pos: int, end: int = sys.maxsize) -> re.Match[str] | None:
@@ -89,17 +89,32 @@ class MarkerSet:
         return self.search_first_two(text, 0) is not None
 
 
-def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """Compile a pattern that matches any of the literals, the longest first.
+def _write_alternation(literals: Iterable[str]) -> str:
+    """Return a pattern that matches the longest of the literals.
 
-    Literals with the same first two characters share one branch, so that these are compared only once.
+    Literals with the same beginning share one branch, so that it is compared only once.
     """
-    suffixes_by_prefix: dict[str, list[str]] = {}
+    by_first_char: dict[str, list[str]] = {}
     for literal in literals:
-        suffixes_by_prefix.setdefault(literal[:2], []).append(re.escape(literal[2:]))
-    prefixes = sorted(suffixes_by_prefix, key=len, reverse=True)
-    alternatives = (rf"{re.escape(prefix)}(?:{'|'.join(suffixes_by_prefix[prefix])})" for prefix in prefixes)
-    return re.compile("|".join(alternatives) or r"(?!)")
+        by_first_char.setdefault(literal[:1], []).append(literal)
+    has_end = by_first_char.pop("", None) is not None
+    alternatives = [_write_branch(group) for group in by_first_char.values()]
+    return "|".join((*alternatives, "") if has_end else alternatives)
+
+
+def _write_branch(literals: list[str]) -> str:
+    """Return a pattern for literals with the same first character."""
+    prefix = common_prefix(literals)
+    if len(literals) == 1:
+        return re.escape(prefix)
+    return f"{re.escape(prefix)}(?:{_write_alternation(literal[len(prefix) :] for literal in literals)})"
+
+
+def common_prefix(literals: Sequence[str]) -> str:
+    """Return the longest text that all literals begin with."""
+    first, last = min(literals), max(literals)
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]
 
 
 def _compile_first_two(literals: tuple[str, ...]) -> re.Pattern[str]:
