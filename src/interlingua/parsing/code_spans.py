@@ -61,6 +61,7 @@ class CodeTracker:
         if self._brackets is not None:
             self._brackets.reset()
             self._code_brackets.reset()
+        self._is_fresh = True  # nothing was scanned since the start
         self._mode = _Mode.TEXT
         self._delimiter = ""  # the character that opened the span or the block
         self._length = 0  # the length of the run that opened it
@@ -81,7 +82,8 @@ class CodeTracker:
     def reset(self) -> None:
         """Begin another text."""
         self._added.clear()
-        self._start()
+        if not self._is_fresh:
+            self._start()
 
     @property
     def in_code(self) -> bool:
@@ -103,6 +105,14 @@ class CodeTracker:
             return False
         return self._brackets.is_open_before(whitespace) or self._code_brackets.is_open_before(whitespace)
 
+    @property
+    def may_be_in_code(self) -> bool:
+        """True if the text ends inside code, or with a delimiter that may open or close code. Cheaper than
+        `is_in_code_before`."""
+        if self._added:
+            self.scan_added()
+        return self._mode is not _Mode.TEXT or self._run != ""
+
     def is_in_code_before(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace is inside code. Adds nothing.
 
@@ -120,7 +130,7 @@ class CodeTracker:
     def _look_before(self, whitespace: str) -> bool | None:
         """Return whether the code around a marker after this whitespace has other text before it; None if the marker is
         not inside code."""
-        if not self.in_code and not self._run:
+        if not self.may_be_in_code:
             return None
         state = self._state
         self._scan(whitespace, 0, stop=False)
@@ -218,10 +228,22 @@ class CodeTracker:
         """Scan the pieces that were added."""
         text = "".join(self._added)
         self._added.clear()
-        self._scan(text, 0, stop=False)
+        if self._mode is not _Mode.TEXT or self._run or not self._skip_plain_text(text):
+            self._scan(text, 0, stop=False)
+
+    def _skip_plain_text(self, text: str) -> bool:
+        """Skip text outside code that has no delimiter and ends in a line with text. Return False if it has, or if its
+        last line is blank."""
+        if "`" in text or "~" in text or not text[text.rfind("\n") + 1 :].strip():
+            return False
+        self._is_fresh = False
+        self._indent, self._is_blank, self._closes_block, self.suspect_chars = _INDENTED, False, False, 0
+        self._add_to_brackets(text, 0, len(text))
+        return True
 
     def _scan(self, text: str, start: int, *, stop: bool) -> int:
         """Scan the text; up to the end of the current code if `stop` is set. Return the end of what was scanned."""
+        self._is_fresh = False
         pos = self._skip_lines(text, start)
         while pos < len(text):
             match = _TOKENS.match(text, pos)

@@ -11,7 +11,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.guided_json import GuidedJsonReader
-from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.quoted_calls import QuotedCallReader
 from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
 from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
@@ -33,6 +33,12 @@ def _guided_json_grammar(dialect_markers: tuple[str, ...]) -> Grammar:
     If a tool call is required, servers use guided decoding: the model writes JSON, whatever its dialect.
     """
     return JsonEnvelope(open=()).grammar(dialect_markers)
+
+
+@lru_cache(maxsize=256)
+def _find_start_markers(markers: MarkerSet) -> MarkerSet:
+    """Return the markers at the start of a text. There, JSON is not behind other text."""
+    return compile_markers(*(marker for marker in markers.literals if marker not in INLINE_CALL_STARTS))
 
 
 class NativeTextParser:
@@ -86,7 +92,7 @@ class NativeTextParser:
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
         self._use_dialect(dialect)
-        self._sink.thinking = thinking or self._ends_inside_thinking(prefill)
+        self._sink.thinking = thinking or (prefill != "" and self._ends_inside_thinking(prefill))
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
             self._source.code.add(prefill)
@@ -97,8 +103,7 @@ class NativeTextParser:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
         self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
-        # At the start of a text, JSON is not behind other text.
-        self._start_markers = compile_markers(*(m for m in self._markers.literals if m not in INLINE_CALL_STARTS))
+        self._start_markers = _find_start_markers(self._markers)
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
         self._special_tokens = compile_markers(*dialect.tokens)
@@ -108,6 +113,8 @@ class NativeTextParser:
         self._text_markers = dialect.text_markers
         self._guided_json = GuidedJsonReader(dialect, self._sink.offer) if self._sink.offer.requires_call else None
         self._sink.guided_json = self._guided_json
+        # Behind markers that do not end thinking, a text starts only in these cases.
+        self._starts_behind_markers = self._guided_json is not None or dialect.router is not None
         self._text_closers = tuple(span.close for span in dialect.text if span.close)
         self._noise = compile_markers(*dialect.noise)
         if self._reads_quotes:
@@ -215,7 +222,7 @@ class NativeTextParser:
         marker: str | None = ""
         reads_start = self._is_at_start
         while marker is not None and not sink.failed:
-            if reads_start:
+            if reads_start and (self._starts_behind_markers or not marker or marker in self._thinking_closers):
                 yield from self._read_text_start(marker)
             reads_start = True
             marker = yield from self._next_marker()

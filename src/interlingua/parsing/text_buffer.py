@@ -517,15 +517,8 @@ class TextBuffer:
         Returns:
             The marker (consumed); "" if the channel changed; None at the end of the text.
         """
-
-        def copy_piece(piece: str) -> bool:
-            if not can_forward(piece):
-                return False
-            write(piece, self.channel)
-            self._pos = len(piece)
-            return True
-
-        can_forward, write = self._forward_check(markers, trim), self._trace_releases(write)
+        write = self._trace_releases(write)
+        fast_path: tuple[Callable[[str], bool], Callable[[str], bool]] | None = None
         while True:
             if self._pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
@@ -551,13 +544,16 @@ class TextBuffer:
             if self._closed:
                 return None
             channel = self.channel
-            yield from self._wait_for_piece(copy_piece, can_forward)
+            fast_path = fast_path or self._text_copier(markers, write, trim)
+            yield from self._wait_for_piece(*fast_path)
             if self.channel is not channel and self._pos >= self._channel_boundary:
                 self._preceded_by = PrecededBy.NOTHING
                 return ""
 
-    def _forward_check(self, markers: MarkerSet, trim: str) -> Callable[[str], bool]:
-        """Return a predicate that is true if `copy_until` would copy a piece unchanged."""
+    def _text_copier(
+        self, markers: MarkerSet, write: Callable[[str, Channel], None], trim: str
+    ) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
+        """Return the functions for the fast path of `copy_until`, as `_wait_for_piece` takes them."""
         trim_chars = tuple(trim)
         only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
 
@@ -566,7 +562,14 @@ class TextBuffer:
                 return False
             return only_first_char not in piece if only_first_char else search_first_two(piece) is None
 
-        return can_forward
+        def copy_piece(piece: str) -> bool:
+            if not can_forward(piece):
+                return False
+            write(piece, self.channel)
+            self._pos = len(piece)
+            return True
+
+        return copy_piece, can_forward
 
     def _cross_channel_boundary(self, markers: MarkerSet, write: Callable[[str, Channel], None]) -> str:
         """Copy the text that was buffered in the previous channel.
