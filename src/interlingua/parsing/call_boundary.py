@@ -23,9 +23,6 @@ __all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text behind a closer that is looked at."""
 
-MAX_CHECKED_CHARS = 256
-"""Maximum length of a text that is checked before a marker is searched in it."""
-
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
 _HEADER_NAME = re.compile(r"(?<!\s)[\w.-]++")
@@ -91,10 +88,8 @@ class CallBoundary:
         return self.starts.partial_start(piece, 0) if self.starts.search(piece, 0) is None else -1
 
     def may_occur(self, text: str) -> bool:
-        """Return whether a marker that may end a call begins in this text. For a long text, the answer is always True:
-        then it has to be searched."""
-        if len(text) > MAX_CHECKED_CHARS:
-            return True
+        """Return whether a marker that may end a call begins in this text. Only for short text, because nothing is
+        remembered."""
         return self.first_char in text and self.find_partial(text) < len(text)
 
 

@@ -390,7 +390,8 @@ class CallBuilder:
         self._sink.clear_open_call()
         if not self._resolve_name() or self._emit_as_text():
             return
-        self._report_notes()
+        if self._args.notes:
+            self._report_notes()
         self._sink.emit(ev.CallEnd(self._index, complete))
 
     def truncate(self) -> None:

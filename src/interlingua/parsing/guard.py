@@ -70,6 +70,7 @@ class Guard:
         """True if the reply stopped as if it were complete, without an answer or a call."""
         self._truncated_calls = 0
         self._offer = offer
+        self._required_tool = offer.required_tool
         self._limits = limits or Limits()
         self._delivery = delivery
         self._reasoning = reasoning
@@ -297,7 +298,7 @@ class Guard:
             self._dropped_indexes.add(key)
 
     def _resolve_name(self, name: str) -> str:
-        resolved, required = self._resolve_offered_name(name), self._offer.required_tool
+        resolved, required = self._resolve_offered_name(name), self._required_tool
         if required is not None and resolved != required and self._offer.has(resolved):
             self._report("other-tool", f"the tool choice names {required!r}, but {resolved!r} is called: forwarded")
         return resolved

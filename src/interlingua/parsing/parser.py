@@ -280,7 +280,8 @@ class NativeTextParser:
         return None
 
     def _is_in_code(self, marker: str) -> bool:
-        return self._sink.quotes is not None and self._sink.quotes.is_in_code(marker)
+        quotes = self._sink.quotes
+        return quotes is not None and self._source.code.may_be_in_code and quotes.is_in_code(marker)
 
     def _is_inside_json(self, marker: str) -> bool:
         """Return whether the marker is JSON that is part of other JSON."""

@@ -170,8 +170,6 @@ class QuotedCallReader:
 
     def is_in_code(self, marker: str) -> bool:
         source = self._source
-        if not source.code.may_be_in_code:
-            return False
         whitespace = source.trimmed_whitespace + marker[: len(marker) - len(marker.lstrip())]
         if not source.code.is_in_code_before(whitespace):
             return False

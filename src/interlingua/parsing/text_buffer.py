@@ -44,6 +44,8 @@ MARKER_SEARCH_WINDOW_CHARS = 4096
 """Number of characters of JSON in which markers are searched at a time."""
 JSON_WINDOW_CHARS = 16 * 1024
 """Maximum number of characters that are copied out of the buffer for a JSON scanner at a time."""
+MAX_CHECKED_CHARS = 256
+"""Maximum length of a buffered text that is checked for markers of a boundary before they are searched."""
 CODE_SCAN_INTERVAL_CHARS = 4096
 """Number of characters after which a text is scanned for code spans and code blocks, even if no marker comes."""
 
@@ -841,11 +843,12 @@ class TextBuffer:
         self._json_start = self._pos
         while True:
             search = search or self._boundary_search(boundary)
-            if search and scanner.in_string and (marker := (yield from self._read_boundary(search, markers, write))):
+            in_string = scanner.in_string
+            if search and in_string and (marker := (yield from self._read_boundary(search, markers, write))):
                 return marker
             text, pos = self._text, self._pos
             limit_pos = pos + max(0, limit - scanner.offset)
-            window = self._scan_window(window, scanner.in_string, markers, limit_pos, search)
+            window = self._scan_window(window, in_string, markers, limit_pos, search)
             end = window.start + scanner.scan(window.text, pos - window.start)
             self._pos = end
             if search and end == window.stop < min(limit_pos, len(text)) and scanner.in_string:
@@ -890,7 +893,7 @@ class TextBuffer:
 
     def _boundary_search(self, boundary: CallBoundary | None) -> BoundarySearch | None:
         """Return the search for the boundary; None if it cannot be in the buffer."""
-        if boundary is None or not boundary.may_occur(self._text):
+        if boundary is None or (len(self._text) <= MAX_CHECKED_CHARS and not boundary.may_occur(self._text)):
             return None
         starts = self._boundary_starts.get(boundary)
         if starts is None:

@@ -110,8 +110,9 @@ class ArgumentsStream:
         JSON object if possible."""
         if self.scanner.first_char in STREAMED_OPENERS:
             self.scanner.finish()
-            remainder = self.correct("")
-            self._note_repairs(self._corrector.notes)
+            remainder = "" if self.scanner.is_settled else self.correct("")
+            if self._corrector.notes:
+                self._note_repairs(self._corrector.notes)
             self._check_streamed()
             return remainder
         text = self._take_buffered().strip()

@@ -193,7 +193,7 @@ class FramedJsonGrammar:
         source.code.reset()  # the section is not inside code, whatever the text before it has left open
         while not sink.failed:
             marker = yield from self._read_between_calls(source, sink)
-            if marker in self.openers and (yield from sink.read_quoted(marker or "")):
+            if marker in self.openers and source.code.may_be_in_code and (yield from sink.read_quoted(marker or "")):
                 continue
             if marker in self._call_openers:
                 calls_before = sink.call_count
