@@ -332,8 +332,9 @@ class CallBuilder:
         self._text_parts: list[str] | None = None
         self._emit = sink.emit
         self.scanner = self._args.scanner
-        self.lacks_only_brace: Callable[[], bool] = lambda: self.scanner.lacks_only_brace
-        """Returns whether the arguments so far are complete members, so that they only have to be closed."""
+        self.lacks_only_brace: Callable[[], bool] | None = None
+        """Returns whether the arguments so far are complete members, so that they only have to be closed. None: the
+        scanner knows it."""
         sink.call_count += 1
         if header.name is not None:
             self._start(header.name)
@@ -402,7 +403,8 @@ class CallBuilder:
         if remainder := self._args.flush():
             self._emit_arguments(remainder)
         if self._resolve_name() and not self._emit_as_text():
-            if self.lacks_only_brace():
+            lacks_only_brace = self.lacks_only_brace() if self.lacks_only_brace else self.scanner.lacks_only_brace
+            if lacks_only_brace:
                 self._emit_arguments(CLOSING_BRACE)
             self._report_notes()
 
