@@ -409,10 +409,11 @@ class TextBuffer:
             return None, len(self._text) if self._closed else markers.partial_start(self._text, self._pos)
         if self._closed:
             return match, match.start()
-        # A longer marker that contains this one may begin earlier.
-        partial_start = markers.partial_start(self._text, self._pos)
-        if partial_start < match.start():
-            return None, partial_start
+        # A longer marker that contains this one may begin earlier, if it reaches the end of the text.
+        if match.start() > max(self._pos, len(self._text) - markers.max_length):
+            partial_start = markers.partial_start(self._text, self._pos)
+            if partial_start < match.start():
+                return None, partial_start
         return None if markers.can_extend(match) else match, match.start()
 
     def _match_marker(self, markers: MarkerSet, pos: int) -> tuple[re.Match[str] | None, bool]:
@@ -647,27 +648,41 @@ class TextBuffer:
         self.taken_channel = self.channel
         while True:
             if self.channel is not self.taken_channel:
-                self._taken_pieces.append(self._text[self._pos : self._channel_boundary])
+                text = self._join_taken(self._text[self._pos : self._channel_boundary])
                 self._pos = max(self._pos, self._channel_boundary)
-                text = self._join_taken()
                 if text.strip():
                     return text, None
                 size, self.taken_channel = 0, self.channel
             match, end = self._search_marker(markers)
             end = min(end, self._pos + limit + 1 - size)
-            self._taken_pieces.append(self._text[self._pos : end])
-            size += end - self._pos
+            piece = self._text[self._pos : end]
+            size += len(piece)
             self._pos = end
             if match and size <= limit:
-                return self._join_taken(), self._read_marker(match)
+                return self._join_taken(piece), self._read_marker(match)
             if self._closed or size > limit:
-                return self._join_taken(), None
+                return self._join_taken(piece), None
+            self._taken_pieces.append(piece)
             yield
 
-    def _join_taken(self) -> str:
-        text = "".join(self._taken_pieces)
+    def _join_taken(self, last_piece: str) -> str:
+        """Return the text that was taken, and forget it."""
+        if not self._taken_pieces:
+            return last_piece
+        text = "".join(self._taken_pieces) + last_piece
         self._taken_pieces.clear()
         return text
+
+    def take_match(self, pattern: re.Pattern[str], limit: int) -> re.Match[str] | None:
+        """Consume and return a match at the read position, if the buffer contains all of it.
+
+        None, consuming nothing, if there is none, if it is longer than `limit`, or if the channel changes there.
+        """
+        match = pattern.match(self._text, self._pos)
+        if match is None or match.end() - self._pos > limit or self._pos < self._channel_boundary:
+            return None
+        self._pos = match.end()
+        return match
 
     def accept(self, markers: MarkerSet) -> Read[str | None]:
         """Consume and return the next marker, after optional whitespace.

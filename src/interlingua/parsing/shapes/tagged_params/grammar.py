@@ -22,7 +22,7 @@ from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, Json
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
-from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
+from interlingua.parsing.shapes.tagged_params.tag import HeadReader, Tag, TagHead, read_unopened_key, valid_name
 from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues, report_repeated
@@ -148,9 +148,9 @@ class TaggedParamsGrammar:
         self._stray_closers = compile_markers(*self.strays)
         self._outer_openers = compile_markers(*(self._section_openers or shape.call.open))
         self._call_openers = compile_markers(*shape.call.open)
-        self._after_name = (
-            self._markers_in_call if shape.call.end else compile_markers(*shape.param.open, *shape.call.close)
-        )
+        after_name = self._markers_in_call if shape.call.end else compile_markers(*shape.param.open, *shape.call.close)
+        self._call_heads = HeadReader(shape.call, after_name)
+        self._param_heads = HeadReader(shape.param, self._markers_in_call)
         self._after_head = compile_markers(*self.inner_markers)
         self._values = self._make_values()
         self._arguments_reader = JsonArgumentsReader(
@@ -276,7 +276,7 @@ class TaggedParamsGrammar:
         return marker
 
     def _read_call_without_section(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
+        head = yield from self._call_heads.read_before(self._after_head, source, sink)
         if head == TagHead("") and (yield from self._read_fallback(self._shape.call.open[0], source, sink)):
             return
         if not head.name or not sink.offer.accepts(head.name) or not (yield from self._is_body_next(source)):
@@ -306,7 +306,7 @@ class TaggedParamsGrammar:
 
     def _read_call(self, source: TextBuffer, sink: EventSink) -> Read[bool]:
         """Read one call after its opener. Return False if it is not a call, or was not closed."""
-        head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
+        head = yield from self._call_heads.read_before(self._after_head, source, sink)
         if not head.name and not self._shape.call.end:
             return (yield from self._read_call_without_key(head.attributes, source, sink))
         if not head.name or not (self._shape.sections or (yield from self._is_body_next(source))):
@@ -330,7 +330,7 @@ class TaggedParamsGrammar:
         marker: str | None = ""
         if key:
             sink.report("no-opener", f"the param {key!r} without {param.open[0]}: accepted as a param")
-            marker = yield from self._read_value(param.open[0], name, TagHead(key), args, source, sink)
+            marker = yield from self._read_value(param.open[0], TagHead(key), name, args, source, sink)
         return (yield from self._read_params(marker, name, args, source, sink))
 
     def _return_as_text(self, sink: EventSink) -> None:
@@ -363,7 +363,11 @@ class TaggedParamsGrammar:
         """Read all params of a call, starting after `marker`. Return False if the call was not closed."""
         while marker is not None:
             if marker == "":
-                marker = yield from self._read_next_marker(name, args, source, sink)
+                element = self._param_heads.take_element(source, min(sink.limits.header, sink.limits.held))
+                if element is None:
+                    marker = yield from self._read_next_marker(name, args, source, sink)
+                else:
+                    marker = yield from self._read_value(*element, name, args, source, sink)
             elif marker in self._shape.call.close:
                 args.end()
                 return True
@@ -393,7 +397,7 @@ class TaggedParamsGrammar:
         text, marker = yield from source.take_until(self._markers_in_call, sink.limits.held)
         if marker in self._shape.param.end and (key := valid_name(text.strip())):
             sink.report("no-opener", f"the param {key!r} without {self._shape.param.open[0]}: accepted", start)
-            return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
+            return (yield from self._read_value(self._shape.param.open[0], TagHead(key), name, args, source, sink))
         if marker in self._shape.param.close and isinstance(self._values, NestedValues):
             yield from self._values.read_unopened(text, partial(sink.offer.coercion_for, name), args, source, sink)
             return ""
@@ -407,9 +411,9 @@ class TaggedParamsGrammar:
         self, opener: str, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         start, channel = source.offset, source.channel
-        head = yield from read_head_before(self._after_head, self._shape.param, source, sink, self._markers_in_call)
+        head = yield from self._param_heads.read_before(self._after_head, source, sink)
         if head.name:
-            return (yield from self._read_value(opener, name, head, args, source, sink))
+            return (yield from self._read_value(opener, head, name, args, source, sink))
         if source.channel is not channel:
             args.mark_incomplete()
         sink.report("broken-header", "a param that is cut off in its head: kept as text", start)
@@ -431,10 +435,10 @@ class TaggedParamsGrammar:
         if args.keys:
             args.mark_incomplete()  # a value that quotes these markers looks just like this
         source.put_back(opener)
-        return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
+        return (yield from self._read_value(self._shape.param.open[0], TagHead(key), name, args, source, sink))
 
     def _read_value(
-        self, opener: str, name: str, head: TagHead, args: ObjectWriter, source: TextBuffer, sink: EventSink
+        self, opener: str, head: TagHead, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         key, offer = head.name, sink.offer
         coercion = offer.coercion_for(name, key)

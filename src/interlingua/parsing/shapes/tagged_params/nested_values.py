@@ -13,7 +13,7 @@ from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
+from interlingua.parsing.shapes.tagged_params.tag import HeadReader, Tag
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, CutReason, OpenParam, ValueEndRules
 from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext, report_repeated
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -34,6 +34,7 @@ class NestedValues:
         self.openers = compile_markers()
         self._string_ends = ValueEndRules(tag.close, tag, around, named_closers=True)
         self._end_markers = compile_markers(*tag.open, *tag.close, *around.call.close, *around.after_call)
+        self._heads = HeadReader(tag, self._end_markers)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,7 +68,7 @@ class NestedValues:
         sink: EventSink,
     ) -> Read[None]:
         """Read a value without an opening tag, after the marker of its closing tag, which contains the key."""
-        head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
+        head = yield from self._heads.read(source, sink.limits.header)
         if head.name:
             sink.report("no-opener", f"the param {head.name!r} without its opening tag: accepted as a param")
             args.begin_member(head.name)
@@ -158,7 +159,7 @@ class NestedValues:
         keys: set[str] = set()
         marker: str | None = self._tag.open[0]
         while marker in self._tag.open:
-            head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
+            head = yield from self._heads.read(source, sink.limits.header)
             if not separator:
                 is_array = coercion.kind == "array" or (head.name == ITEM_TAG and not coercion.declares(ITEM_TAG))
                 separator = "[" if is_array else "{"
@@ -190,7 +191,7 @@ class NestedValues:
     def _read_closing_tag(self, key: str, marker: str | None, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume the rest of a closing tag. Any other marker ends the element without a closing tag."""
         if marker in self._tag.close:
-            yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
+            yield from self._heads.read(source, sink.limits.header)
             return ""
         if marker:
             sink.report("value-not-closed", f"the value of {key!r} was never closed: closed here")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
@@ -17,11 +18,10 @@ __all__ = [
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
     "HeadLookahead",
+    "HeadReader",
     "Tag",
     "TagHead",
     "name_prefixes",
-    "read_head",
-    "read_head_before",
     "read_unopened_key",
     "valid_name",
 ]
@@ -31,6 +31,10 @@ MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
 """Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+_NO_NAME_CHARS = r"""\s<>"'{}()\[\],=&"""
+_SPACE = r"\s{0,64}+"
+_NEVER = r"(?!)"
+"""A pattern that never matches."""
 _SPACE_PATTERN = re.compile(r"\s*+")
 _ATTRIBUTE_NAME_PATTERN = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
 _ATTRIBUTE_VALUE_PATTERN = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
@@ -71,8 +75,7 @@ class Tag:
         return self.open[0] + " ".join(attributes) + "".join(self.end[:1])
 
 
-@dataclass(frozen=True)
-class TagHead:
+class TagHead(NamedTuple):
     """A parsed head: the name, and the text of the other attributes."""
 
     name: str
@@ -81,7 +84,7 @@ class TagHead:
     @property
     def attribute_names(self) -> list[str]:
         """The names of the other attributes."""
-        return [key[1] for key in _iter_attributes(self.attributes)]
+        return [] if not self.attributes else [key[1] for key in _iter_attributes(self.attributes)]
 
 
 def valid_name(text: str) -> str | None:
@@ -168,45 +171,117 @@ def name_prefixes(tag: Tag) -> tuple[str, ...]:
     return tuple(f"{key}={quote}" for key in tag.attribute for quote in ('"', "'", "")) or ("",)
 
 
-def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Read[TagHead]:
-    """Read a head after its opener.
+class HeadReader:
+    """Reads heads of one tag, after their opener.
 
     Args:
-        tag: The tag of the head.
-        source: The text.
-        limit: Maximum length of the head.
+        tag: The tag.
         after: Markers that cannot occur in a head. If the tag has no end marker, one of them must follow the name.
-
-    Returns:
-        The head. If the text is not a head: an empty name, and the text as the attributes.
     """
-    if tag.end:
-        text, marker = yield from source.take_until(compile_markers(*tag.end, "\n", "<", *after.literals), limit)
-        if marker in tag.end:
-            return _parse_head(text, tag)
-        source.put_back(marker or "")
-        return TagHead("", text)
-    if valid_name((yield from source.peek_after_space())) is None:
-        return TagHead("")
-    yield from source.skip_space()
-    name = yield from source.take_while(NAME_PATTERN, MAX_NAME_CHARS + 1)
-    next_marker = yield from source.peek(after)
-    if valid_name(name) and (next_marker or (next_marker is None and (yield from source.peek_after_space()) == "{")):
-        return TagHead(name)
-    return TagHead("", name)
+
+    def __init__(self, tag: Tag, after: MarkerSet) -> None:
+        self._tag = tag
+        self._after = after
+        self._stops = compile_markers(*tag.end, "\n", "<", *after.literals)
+        self._plain_head = re.compile(_plain_head(tag, self._stops if tag.end else after))
+        self._plain_element = re.compile(_plain_opener(tag, after) + self._plain_head.pattern)
+
+    def read(self, source: TextBuffer, limit: int) -> Read[TagHead]:
+        """Read a head, at most `limit` characters.
+
+        Returns:
+            The head. If the text is not a head: an empty name, and the text as the attributes.
+        """
+        match = source.take_match(self._plain_head, limit)
+        if match is not None:
+            return _read_groups(match.groups(), source)
+        if self._tag.end:
+            text, marker = yield from source.take_until(self._stops, limit)
+            if marker in self._tag.end:
+                return _parse_head(text, self._tag)
+            source.put_back(marker or "")
+            return TagHead("", text)
+        if valid_name((yield from source.peek_after_space())) is None:
+            return TagHead("")
+        yield from source.skip_space()
+        name = yield from source.take_while(NAME_PATTERN, MAX_NAME_CHARS + 1)
+        marker = yield from source.peek(self._after)
+        if valid_name(name) and (marker or (marker is None and (yield from source.peek_after_space()) == "{")):
+            return TagHead(name)
+        return TagHead("", name)
+
+    def read_before(self, body_markers: MarkerSet, source: TextBuffer, sink: EventSink) -> Read[TagHead]:
+        """Read a head. Accept one without its end marker if one of `body_markers`, which only follow heads, is next."""
+        head = yield from self.read(source, sink.limits.header)
+        if head.name or not self._tag.end or not (yield from source.peek(body_markers)):
+            return head
+        unended_head = _parse_head(head.attributes, self._tag)
+        if unended_head.name:
+            sink.report("no-separator", f"{unended_head.name!r} without {self._tag.end[0]} after it: used as the name")
+        return unended_head
+
+    def take_element(self, source: TextBuffer, limit: int) -> tuple[str, TagHead] | None:
+        """Consume and return the opener and the head of an element, if they come next as templates write them.
+
+        None, consuming nothing, if they are written in another way, or if the buffer does not contain all of them.
+        """
+        match = source.take_match(self._plain_element, limit)
+        if match is None:
+            return None
+        opener, *head = match.groups()
+        source.trace_marker(opener, source.offset - match.end() + match.end(1))
+        return opener, _read_groups(head, source)
 
 
-def read_head_before(
-    body_markers: MarkerSet, tag: Tag, source: TextBuffer, sink: EventSink, after: MarkerSet
-) -> Read[TagHead]:
-    """Read a head. Accept one without its end marker if one of `body_markers`, which only follow heads, comes next."""
-    head = yield from read_head(tag, source, sink.limits.header, after)
-    if head.name or not tag.end or not (yield from source.peek(body_markers)):
-        return head
-    unended_head = _parse_head(head.attributes, tag)
-    if unended_head.name:
-        sink.report("no-separator", f"{unended_head.name!r} without {tag.end[0]} after it: used as the name")
-    return unended_head
+def _read_groups(groups: Sequence[str], source: TextBuffer) -> TagHead:
+    """Return the head with these groups of `_plain_head`, which was just read."""
+    before, name, behind, end = groups
+    source.trace_marker(end)
+    return TagHead(name, f"{before} {behind}".strip())
+
+
+def _plain_head(tag: Tag, stops: MarkerSet) -> str:
+    """Return a pattern for a head as templates write it: the most frequent case, from which `_parse_head` would read
+    the same.
+
+    Its groups are the attributes before the name, the name, the attributes behind it, and the end marker. They contain
+    no character with which one of `stops` begins. If the tag has no end marker, one of these must follow.
+    """
+    ends = tag.end or stops.literals
+    if any(stop != end and stop.startswith(end) for end in ends for stop in stops.literals):
+        return _NEVER
+    end = "|".join(map(re.escape, ends))
+    if not tag.end:
+        return rf"{_SPACE}()([^{_NO_NAME_CHARS}]{{1,{MAX_NAME_CHARS}}}+)()()(?={_SPACE}(?:{end}))"
+    first_chars = {stop[0] for stop in stops.literals}
+    no_stop = "".join(map(re.escape, sorted(first_chars)))
+    name = rf"([^{_NO_NAME_CHARS}{no_stop}]{{1,{MAX_NAME_CHARS}}}+)(?<!/)"
+    if not tag.attribute:
+        return rf"(){name}()({end})"
+    keys = "|".join(map(re.escape, tag.attribute))
+    if first_chars & set(f' "={keys}'):
+        return _NEVER
+    before = rf'((?:(?!(?:{keys})=)[\w:.-]{{1,64}}+="[^"{no_stop}]{{0,64}}+")?+) {{0,64}}+'
+    return rf'{before}(?:{keys})="{name}"([^/{no_stop}]{{0,64}}+)({end})'
+
+
+def _plain_opener(tag: Tag, markers: MarkerSet) -> str:
+    """Return a pattern for an opener of this tag after whitespace. Its group is the opener.
+
+    It does not match the other ones of `markers`, among them those that begin with an opener.
+    """
+    longer_markers = set()
+    for opener in tag.open:
+        for marker in markers.literals:
+            bare_marker = marker.lstrip()
+            if bare_marker != marker and (bare_marker.startswith(opener) or opener.startswith(bare_marker)):
+                return _NEVER
+            if marker.startswith(opener) and marker not in tag.open:
+                name = NAME_PATTERN.match(marker, len(opener))
+                longer_markers.add(opener + (name.group() if name else ""))
+    others = rf"(?!{'|'.join(map(re.escape, sorted(longer_markers)))})" if longer_markers else ""
+    openers = "|".join(map(re.escape, sorted(tag.open, key=len, reverse=True)))
+    return f"{_SPACE}{others}({openers})"
 
 
 def read_unopened_key(
