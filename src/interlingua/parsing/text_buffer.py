@@ -299,9 +299,13 @@ class TextBuffer:
 
     # ── reading ahead ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_mark(self) -> None:
-        """Keep the text that is read from here on, so that it can be taken or un-read."""
-        self._marked_pieces, self._mark_start, self._mark_channel = [], self._pos, self.channel
+    def set_mark(self, last_marker: str = "") -> None:
+        """Keep the text that is read from here on, so that it can be taken or un-read.
+
+        Args:
+            last_marker: The marker that was just read, if it is kept, too.
+        """
+        self._marked_pieces, self._mark_start, self._mark_channel = [], self._pos - len(last_marker), self.channel
 
     def drop_mark(self) -> None:
         self._marked_pieces = None
@@ -683,6 +687,15 @@ class TextBuffer:
             return None
         self._pos = match.end()
         return match
+
+    def take_marker(self, pattern: re.Pattern[str], limit: int) -> str | None:
+        """Consume and return the marker that is the group of this pattern, as `take_match` does."""
+        match = self.take_match(pattern, limit)
+        if match is None:
+            return None
+        marker: str = match[1]
+        self.trace_marker(marker)
+        return marker
 
     def accept(self, markers: MarkerSet) -> Read[str | None]:
         """Consume and return the next marker, after optional whitespace.

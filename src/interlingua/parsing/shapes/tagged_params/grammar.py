@@ -7,6 +7,7 @@ only if its tool was offered and the call is complete.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,14 @@ from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, Json
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
-from interlingua.parsing.shapes.tagged_params.tag import HeadReader, Tag, TagHead, read_unopened_key, valid_name
+from interlingua.parsing.shapes.tagged_params.tag import (
+    HeadReader,
+    Tag,
+    TagHead,
+    plain_marker,
+    read_unopened_key,
+    valid_name,
+)
 from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues, report_repeated
@@ -145,6 +153,7 @@ class TaggedParamsGrammar:
         self._fragments = {mark for mark in dialect_markers if any(marker.startswith(mark) for marker in structure)}
         self._fragments |= set(dialect_markers) & set(shape.param.end)
         self._call_closers = compile_markers(*shape.call.close)
+        self._plain_call_closer = re.compile(plain_marker(shape.call.close, self._markers_in_call))
         self._stray_closers = compile_markers(*self.strays)
         self._outer_openers = compile_markers(*(self._section_openers or shape.call.open))
         self._call_openers = compile_markers(*shape.call.open)
@@ -363,11 +372,13 @@ class TaggedParamsGrammar:
         """Read all params of a call, starting after `marker`. Return False if the call was not closed."""
         while marker is not None:
             if marker == "":
-                element = self._param_heads.take_element(source, min(sink.limits.header, sink.limits.held))
-                if element is None:
-                    marker = yield from self._read_next_marker(name, args, source, sink)
-                else:
+                limit = min(sink.limits.header, sink.limits.held)
+                element = self._param_heads.take_element(source, limit)
+                if element is not None:
                     marker = yield from self._read_value(*element, name, args, source, sink)
+                else:
+                    marker = source.take_marker(self._plain_call_closer, limit)
+                    marker = marker or (yield from self._read_next_marker(name, args, source, sink))
             elif marker in self._shape.call.close:
                 args.end()
                 return True
@@ -447,7 +458,7 @@ class TaggedParamsGrammar:
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
         open_param = OpenParam(key, name, offer, args.keys, coercion.accepts_string or wraps_all)
         param = ParamContext(opener, open_param, head.attributes, coercion, wraps_all)
-        return (yield from self._values.read(param, args, source, sink))
+        return self._values.read(param, args, source, sink)
 
 
 def _has_letter(marker: str) -> bool:

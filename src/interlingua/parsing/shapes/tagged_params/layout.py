@@ -27,20 +27,27 @@ class Layout(NamedTuple):
     beginning: str
     """A pattern for the beginning of this markup, at the end of the buffer."""
 
-    def after(self, markers: tuple[str, ...], *, is_optional: bool = False) -> Layout:
-        """Return this layout with one of these markers before it, after whitespace."""
+    def after(self, markers: tuple[str, ...], *, is_optional: bool = False, others: Iterable[str] = ()) -> Layout:
+        """Return this layout with one of these markers before it, after whitespace.
+
+        Args:
+            markers: The markers.
+            is_optional: True if the marker may be missing.
+            others: Other markers. If one of them begins like one of `markers`, it is not taken for it.
+        """
         if not markers:
             return self
+        longer = "|".join(re.escape(other) for other in others if other not in markers and other.startswith(markers))
         literals = "|".join(map(re.escape, sorted(markers, key=len, reverse=True)))
-        marker = rf"{_SPACE}(?:{literals})"
+        marker = rf"{_SPACE}{f'(?!{longer})' if longer else ''}(?:{literals})"
         if is_optional:
             marker = f"(?:{marker})?"
         return Layout(marker + self.pattern, f"(?:{marker}{self.beginning}|{_SPACE}{_prefixes(markers)})")
 
 
-def next_param(param: Tag, body: MarkerSet, *, is_named: bool) -> Layout:
-    """Return the layout of the head of another param."""
-    return _head(param, body, is_named=is_named).after(param.open)
+def next_param(param: Tag, body: MarkerSet, markers: MarkerSet, *, is_named: bool) -> Layout:
+    """Return the layout of the head of another param. Longer ones of `markers` do not begin it."""
+    return _head(param, body, is_named=is_named).after(param.open, others=markers.literals)
 
 
 def next_call(call: Tag, body: MarkerSet, section_closers: tuple[str, ...], section_openers: tuple[str, ...]) -> Layout:

@@ -57,7 +57,7 @@ class NestedValues:
             "" after its closer; the other marker that ended it; None at the end of the text.
         """
         args.begin_member(param.key)
-        return (yield from self._read_element(param.open, param.coercion, 0, args, source, sink))
+        return self._read_element(param.open, param.coercion, 0, args, source, sink)
 
     def read_unopened(
         self,

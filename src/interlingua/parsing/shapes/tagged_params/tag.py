@@ -22,6 +22,7 @@ __all__ = [
     "Tag",
     "TagHead",
     "name_prefixes",
+    "plain_marker",
     "read_unopened_key",
     "valid_name",
 ]
@@ -184,7 +185,7 @@ class HeadReader:
         self._after = after
         self._stops = compile_markers(*tag.end, "\n", "<", *after.literals)
         self._plain_head = re.compile(_plain_head(tag, self._stops if tag.end else after))
-        self._plain_element = re.compile(_plain_opener(tag, after) + self._plain_head.pattern)
+        self._plain_element = re.compile(plain_marker(tag.open, after, has_name=True) + self._plain_head.pattern)
 
     def read(self, source: TextBuffer, limit: int) -> Read[TagHead]:
         """Read a head, at most `limit` characters.
@@ -265,23 +266,27 @@ def _plain_head(tag: Tag, stops: MarkerSet) -> str:
     return rf'{before}(?:{keys})="{name}"([^/{no_stop}]{{0,64}}+)({end})'
 
 
-def _plain_opener(tag: Tag, markers: MarkerSet) -> str:
-    """Return a pattern for an opener of this tag after whitespace. Its group is the opener.
+def plain_marker(spellings: tuple[str, ...], markers: MarkerSet, *, has_name: bool = False) -> str:
+    """Return a pattern for one of these spellings of a marker after whitespace. Its group is the marker.
 
-    It does not match the other ones of `markers`, among them those that begin with an opener.
+    It does not match the beginning of a longer marker. If a name must follow (`has_name`), this name tells them apart.
     """
     longer_markers = set()
-    for opener in tag.open:
+    for spelling in spellings:
         for marker in markers.literals:
             bare_marker = marker.lstrip()
-            if bare_marker != marker and (bare_marker.startswith(opener) or opener.startswith(bare_marker)):
+            if bare_marker != marker and (bare_marker.startswith(spelling) or spelling.startswith(bare_marker)):
                 return _NEVER
-            if marker.startswith(opener) and marker not in tag.open:
-                name = NAME_PATTERN.match(marker, len(opener))
-                longer_markers.add(opener + (name.group() if name else ""))
+            if marker == spelling or not marker.startswith(spelling):
+                continue
+            if not has_name:
+                return _NEVER
+            if marker not in spellings:
+                name = NAME_PATTERN.match(marker, len(spelling))
+                longer_markers.add(spelling + (name.group() if name else ""))
     others = rf"(?!{'|'.join(map(re.escape, sorted(longer_markers)))})" if longer_markers else ""
-    openers = "|".join(map(re.escape, sorted(tag.open, key=len, reverse=True)))
-    return f"{_SPACE}{others}({openers})"
+    literals = "|".join(map(re.escape, sorted(spellings, key=len, reverse=True)))
+    return f"{_SPACE}{others}({literals})"
 
 
 def read_unopened_key(

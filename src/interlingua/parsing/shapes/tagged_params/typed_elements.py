@@ -99,7 +99,7 @@ class TypedElements:
         """
         args.begin_member(param.key)
         declared = _find_value(self._type_pattern, param.attributes) or ""
-        return (yield from self._read_element(param.open, declared, param.coercion, 0, args, source, sink))
+        return self._read_element(param.open, declared, param.coercion, 0, args, source, sink)
 
     def _read_element(
         self,

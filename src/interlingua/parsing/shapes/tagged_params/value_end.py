@@ -20,6 +20,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
+from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
@@ -177,7 +180,7 @@ class ValueEndRules:
             *((_SPACE, *literal_sequence(opener), _SPACE, r"([{\[])") for opener in fallback_openers)
         )
         self.key_prefixes = name_prefixes(param)
-        param_layout = next_param(param, body, is_named=not keyless_params)
+        param_layout = next_param(param, body, self.followers, is_named=not keyless_params)
         call_layout = next_call(call, body, around.section_closers, around.section_openers)
         self.plain_param = re.compile(param_layout.pattern)
         self.unfinished_param = re.compile(param_layout.beginning)
@@ -200,7 +203,7 @@ class ValueEndRules:
             "" after its closer; the other marker that ended it (consumed), without a line break before it; or the
             reason why it ends without a marker.
         """
-        return (yield from _ValueCopy(self, write, limit, param, args, source, sink).copy())
+        return _ValueCopy(self, write, limit, param, args, source, sink).copy()
 
 
 class _ValueCopy:
@@ -226,7 +229,7 @@ class _ValueCopy:
         self._channel = source.channel
         self._quoted_params = 0  # openers of params in the value that are not closed
         self._open_calls = self._open_params = 0  # openers behind the value that are not closed
-        self._json = JsonScanner()
+        self._json: JsonScanner | None = None  # created at the first marker in a value that is JSON
         self._scanned_pieces = 0
         self._quote_offset = -1  # offset of the next quote that may close a JSON string
         self._quote_closes = False
@@ -249,19 +252,26 @@ class _ValueCopy:
                     return marker
                 self._write(lead + marker)
                 self._quoted_params += bool((yield from self._find_name(self._rules.param_head)))
+            elif role is _Role.CLOSER:
+                source = self._source
+                source.set_mark(marker)
+                offset = source.offset
+                verdict = yield from self._judge_closer(marker, bool(lead))
+                if verdict is not _Verdict.DATA:
+                    source.rewind_to(offset)
+                    source.drop_mark()
+                    return self._end_at_closer(lead, marker, verdict)
+                self._write(lead + source.take_marked())
+                self._quoted_params = max(0, self._quoted_params - 1)
             else:
-                self._mark_before(marker)
-                if role is _Role.CLOSER and (yield from self._is_plain_end(bool(lead))):
-                    self._source.drop_mark()
-                    return self._end_at(lead, marker, role, _Verdict.END)
-                verdict = yield from self._judge(marker, role, bool(lead))
+                self._source.set_mark(marker)
+                verdict = yield from self._judge(role, bool(lead))
                 if verdict is not _Verdict.DATA:
                     self._source.rewind_to_mark()
                     self._source.read_again(marker)
-                    return self._end_at(lead, marker, role, verdict)
+                    self._end_at(marker, verdict)
+                    return marker
                 self._write(lead + self._source.take_marked())
-                if role is _Role.CLOSER:
-                    self._quoted_params = max(0, self._quoted_params - 1)
 
     def _copy_to_marker(
         self, markers: MarkerSet, write: Callable[[str], None], limit: int
@@ -278,24 +288,19 @@ class _ValueCopy:
                 return NEWLINE, bare_marker
             write(NEWLINE)
 
-    def _mark_before(self, marker: str) -> None:
-        """Set a mark before the marker that was just read."""
-        self._source.put_back(marker)
-        self._source.set_mark()
-        self._source.read_again(marker)
-
     def _cut_reason(self, marker: str | None) -> CutReason:
         if marker is None:
             return CutReason.END_OF_TEXT
         return CutReason.LIMIT if self._source.channel is self._channel else CutReason.CHANNEL
 
-    def _end_at(self, lead: str, marker: str, role: _Role, verdict: _Verdict) -> str:
-        """End the value at a marker. Return the marker, or "" for a closer."""
+    def _end_at(self, marker: str, verdict: _Verdict) -> None:
+        """End the value at a marker."""
         self._source.trace_marker(marker)
         if verdict is _Verdict.AMBIGUOUS:
             self._report_ambiguous()
-        if role is not _Role.CLOSER:
-            return marker
+
+    def _end_at_closer(self, lead: str, marker: str, verdict: _Verdict) -> str:
+        self._end_at(marker, verdict)
         if marker in self._rules.param.slips:
             self._sink.report(
                 "value-not-closed", f"the value of {self._param.key!r} ends with {marker}: accepted as its closer"
@@ -318,6 +323,11 @@ class _ValueCopy:
         pieces = self._param.json_pieces or []
         text = "".join(pieces[self._scanned_pieces :])
         self._scanned_pieces = len(pieces)
+        if self._json is None:
+            if read_json(text, msgspec.Raw) is not None:
+                self._param = self._param._replace(json_pieces=None)  # it has ended: no string follows
+                return False
+            self._json = JsonScanner()
         if not self._json.ended:
             self._json.scan_all(text)
         return self._json.in_string and (yield from self._is_string_closed_after(marker))
@@ -330,7 +340,7 @@ class _ValueCopy:
         source = self._source
         if source.offset <= self._quote_offset:
             return self._quote_closes
-        self._mark_before(marker)
+        source.set_mark(marker)
         remaining = self._sink.limits.held
         while True:
             start = source.offset
@@ -401,13 +411,11 @@ class _ValueCopy:
 
     # ── decisions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _judge(self, marker: str, role: _Role, after_newline: bool) -> Read[_Verdict]:
-        """Decide whether a marker that was just read ends the value, from the text behind it.
+    def _judge(self, role: _Role, after_newline: bool) -> Read[_Verdict]:
+        """Decide whether a marker that was just read, and is no closer of a value, ends the value.
 
-        The text that decides is read. The caller has set a mark before it.
+        The text behind it decides, and is read. The caller has set a mark before it.
         """
-        if role is _Role.CLOSER:
-            return (yield from self._judge_closer(marker, after_newline))
         if role is _Role.TOKEN:
             return (yield from self._judge_token())
         if role is _Role.SECTION or (self._rules.on_lines and not after_newline):
@@ -415,32 +423,29 @@ class _ValueCopy:
         section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
         return (yield from self._judge_call_end(value_closed=False, call_closed=False, section_closed=section_closed))
 
-    def _is_plain_end(self, after_newline: bool) -> Read[bool]:
-        """Return whether another param, or another call, follows a closer as templates write it.
-
-        This is the most frequent case of `_judge_closer`, decided with one pattern.
-        """
-        rules = self._rules
-        may_be_data = self._quoted_params or rules.named_closers or (rules.on_lines and not after_newline)
-        if may_be_data or not self._param.accepts_string:
-            return False
-        match = yield from self._source.match_when_complete(rules.plain_next, rules.unfinished_next)
-        if match is None:
-            return False
-        _, tool = match.groups()
-        return tool is None or self._param.offer.accepts(tool)
-
     def _judge_token(self) -> Read[_Verdict]:
         if (yield from self._skip_dialect_markers()) in self._rules.around.next_message:
             return (yield from self._await_stray_closer())
         return _Verdict.END if (yield from self._follower()) == "" else _Verdict.DATA
 
     def _judge_closer(self, marker: str, after_newline: bool) -> Read[_Verdict]:
-        rules, source = self._rules, self._source
-        if rules.on_lines and not after_newline and (yield from source.peek_char()) not in (NEWLINE, ""):
+        """Decide whether a closer that was just read ends the value, as `_judge` does."""
+        rules, source, param = self._rules, self._source, self._param
+        is_inline = rules.on_lines and not after_newline
+        if is_inline and (yield from source.peek_char()) not in (NEWLINE, ""):
             return _Verdict.DATA
         if rules.named_closers and not (yield from self._accept_key()):
             return (yield from self._judge_misnamed_closer())
+        if param.accepts_string and not is_inline and not self._quoted_params:
+            # The most frequent case: another param, or another call, follows as templates write it.
+            match = yield from source.match_when_complete(rules.plain_next, rules.unfinished_next)
+            if match is not None and (match[2] is None or param.offer.accepts(match[2])):
+                return _Verdict.END
+        return (yield from self._judge_text_behind(marker))
+
+    def _judge_text_behind(self, marker: str) -> Read[_Verdict]:
+        """Decide whether a closer ends the value, from the markers behind it."""
+        rules, source = self._rules, self._source
         is_slip = marker in rules.param.slips
         is_doubled = False
         follower = yield from self._follower()
