@@ -428,8 +428,11 @@ class TextBuffer:
         return None, markers.is_partial(self._text, pos)
 
     def _whitespace_end(self, last_marker: str = "") -> int:
-        match = _WHITESPACE.match(self._text, self._pos + len(last_marker))
-        return match.end() if match else self._pos
+        start = self._pos + len(last_marker)
+        if start < len(self._text) and not self._text[start].isspace():
+            return start  # the most frequent case, without a pattern
+        match = _WHITESPACE.match(self._text, start)
+        return match.end() if match else start
 
     # ── tracing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
