@@ -398,6 +398,13 @@ def test_after_an_event_that_is_too_long_nothing_more_is_kept() -> None:
     assert translator.close() == b""
 
 
+def test_byte_order_mark_does_not_become_the_start_of_the_stream() -> None:
+    """Clients ignore it there, so that the line after it would become an event."""
+    translator = il.Translator(source="openai-chat", target="openai-chat", dialect="standard")
+    out = translator.feed(b"data:[\n\n\xef\xbb\xbfdata: x\n\n") + translator.close()
+    assert b"\xef\xbb\xbf" not in out
+
+
 def test_text_that_waits_long_costs_no_more_per_piece() -> None:
     """Arguments that are no JSON wait for their end: eight times as many pieces take about eight times as long."""
 

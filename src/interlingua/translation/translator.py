@@ -8,6 +8,7 @@ the same events, so that a streamed and a whole reply agree.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
@@ -368,7 +369,8 @@ class Translator:
         message = block.message()
         if not message.has_data:
             forwards = message.closed and self._state is not TranslatorState.OVERRUN
-            comment = message.raw if self._same_wire else SSE_COMMENT
+            # At the start of a stream clients ignore a byte order mark, and would read the line after it.
+            comment = message.raw if self._same_wire and not message.raw.startswith(BOM_UTF8) else SSE_COMMENT
             return [], comment if forwards else b""
         self._recorder.message_count += 1
         if self._state is not TranslatorState.OPEN:
