@@ -14,7 +14,7 @@ from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import HeadReader, Tag
-from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, CutReason, OpenParam, ValueEndRules
+from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam, ValueEndRules
 from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext, report_repeated
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -102,7 +102,9 @@ class NestedValues:
         text = ""
         if coercion.has_choices:
             channel = source.channel
-            marker = yield from self._copy_string(sink.hold_value().append, sink.limits.args, param, args, source, sink)
+            marker = yield from self._string_ends.copy_element(
+                sink.hold_value().append, sink.limits.args, param, args, source, sink
+            )
             text = sink.take_value()
             is_too_long = marker == "" and source.channel is channel
             if not is_too_long:
@@ -112,29 +114,10 @@ class NestedValues:
         args.write_raw('"')
         if text:
             args.write_text(text)
-        marker = yield from self._copy_string(args.write_text, NO_LIMIT, param, args, source, sink)
+        marker = yield from self._string_ends.copy_element(args.write_text, NO_LIMIT, param, args, source, sink)
         if marker is not None:
             args.write_raw('"')
         return (yield from self._read_closing_tag(param.key, marker, source, sink))
-
-    def _copy_string(
-        self,
-        write: Callable[[str], None],
-        limit: int,
-        param: OpenParam,
-        args: ObjectWriter,
-        source: TextBuffer,
-        sink: EventSink,
-    ) -> Read[str | None]:
-        """Copy a string up to the marker of its closing tag, or another one that ends it.
-
-        Returns:
-            The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
-        """
-        end = yield from self._string_ends.copy_value(write, limit, param, args, source, sink)
-        if end is CutReason.END_OF_TEXT:
-            return None
-        return "" if isinstance(end, CutReason) else end or self._tag.close[0]
 
     def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
         if not text.strip() and not (text and coercion.accepts_string):

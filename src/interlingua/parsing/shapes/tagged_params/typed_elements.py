@@ -21,7 +21,6 @@ from interlingua.parsing.shapes.tagged_params.tag import Tag
 from interlingua.parsing.shapes.tagged_params.value_end import (
     NEWLINE,
     CallMarkers,
-    CutReason,
     OpenParam,
     ValueEndRules,
 )
@@ -140,10 +139,10 @@ class TypedElements:
             is_string = not declared and not coercion.can_be_value((yield from source.peek_after_space()))
         if is_string:
             args.write_raw('"')
-            marker = yield from self._copy_leaf(args.write_text, NO_LIMIT, param, args, source, sink)
+            marker = yield from self._end_rules.copy_element(args.write_text, NO_LIMIT, param, args, source, sink)
             args.write_raw("" if marker is None else '"')
         else:
-            copy = self._copy_leaf if declared in ("", self._string_type) else self._copy_json
+            copy = self._end_rules.copy_element if declared in ("", self._string_type) else self._copy_json
             marker = yield from copy(sink.hold_value().append, sink.limits.args, param, args, source, sink)
             text = sink.take_value()
             if marker is not None:
@@ -160,25 +159,6 @@ class TypedElements:
             return coercion.convert(text, "string")
         return coercion.convert(text if text.strip() or not coercion.is_untyped else "null", "json")
 
-    def _copy_leaf(
-        self,
-        write: Callable[[str], None],
-        limit: int,
-        param: OpenParam,
-        args: ObjectWriter,
-        source: TextBuffer,
-        sink: EventSink,
-    ) -> Read[str | None]:
-        """Copy raw text up to the end of its element.
-
-        Returns:
-            The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
-        """
-        end = yield from self._end_rules.copy_value(write, limit, param, args, source, sink)
-        if end is CutReason.END_OF_TEXT:
-            return None
-        return "" if isinstance(end, CutReason) else end or self._tag.close[0]
-
     def _copy_json(
         self,
         write: Callable[[str], None],
@@ -188,13 +168,13 @@ class TypedElements:
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[str | None]:
-        """Copy a JSON value up to the end of its element, as `_copy_leaf` does. A marker in a JSON string is data."""
+        """Copy a JSON value up to the end of its element, as `ValueEndRules.copy_element` does. A marker in a JSON string is data."""
         scanner = JsonScanner()
         marker = yield from source.copy_json(scanner, self._element_markers, write, limit)
         if marker is None and scanner.ended:
             marker = yield from source.accept(self._element_markers)
             if marker is None:
-                marker = yield from self._copy_leaf(write, limit, param, args, source, sink)
+                marker = yield from self._end_rules.copy_element(write, limit, param, args, source, sink)
         return marker
 
     def _read_children(

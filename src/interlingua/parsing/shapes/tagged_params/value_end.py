@@ -205,6 +205,26 @@ class ValueEndRules:
         """
         return _ValueCopy(self, write, limit, param, args, source, sink).copy()
 
+    def copy_element(
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[str | None]:
+        """Copy the text of an element to `write` up to its end.
+
+        Returns:
+            The closer, or the other marker that ended it (consumed); "" if the limit was reached or the channel
+            changed; None at the end of the text.
+        """
+        end = yield from self.copy_value(write, limit, param, args, source, sink)
+        if end is CutReason.END_OF_TEXT:
+            return None
+        return "" if isinstance(end, CutReason) else end or self.closers.literals[0]
+
 
 class _ValueCopy:
     """Copies one value up to its end. The parameters are those of `ValueEndRules.copy_value`."""
