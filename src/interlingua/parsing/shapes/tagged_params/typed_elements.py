@@ -168,7 +168,10 @@ class TypedElements:
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[str | None]:
-        """Copy a JSON value up to the end of its element, as `ValueEndRules.copy_element` does. A marker in a JSON string is data."""
+        """Copy a JSON value up to the end of its element, as `ValueEndRules.copy_element` does.
+
+        A marker in a JSON string is data.
+        """
         scanner = JsonScanner()
         marker = yield from source.copy_json(scanner, self._element_markers, write, limit)
         if marker is None and scanner.ended:
