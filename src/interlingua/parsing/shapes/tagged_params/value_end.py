@@ -427,6 +427,8 @@ class _ValueCopy:
 
     def _find_name(self, head: HeadLookahead) -> Read[str]:
         """Return the name in the head that comes next, without consuming it; "" if there is no head."""
+        if self._source.channel is not self._channel:
+            return ""
         return (yield from self._source.look_ahead(head, MAX_HEAD_CHARS)) or ""
 
     # ── decisions ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -613,9 +615,16 @@ class _ValueCopy:
     # ── text behind a marker ──────────────────────────────────────────────────────────────────────────────────────
 
     def _follower(self) -> Read[str | None]:
-        """Return the marker that comes next; "" if the text ends before or in it; None if other text comes next."""
-        marker = yield from self._source.peek(self._rules.followers)
-        return "" if marker is None and self._source.ends_inside(self._rules.followers) else marker
+        """Return the marker that comes next; "" if the text ends before or in it; None if other text comes next.
+
+        Where the channel changes, the text of the call ends.
+        """
+        source = self._source
+        if source.channel is not self._channel:
+            return ""
+        marker = yield from source.peek(self._rules.followers)
+        ends_here = source.channel is not self._channel or source.ends_inside(self._rules.followers)
+        return "" if marker is None and ends_here else marker
 
     def _accept_key(self) -> Read[bool]:
         """Consume the key and the end of a closing tag. Return whether they came next."""
