@@ -229,7 +229,15 @@ class BoundarySearch:
         if text[at] in "{[":
             return self._look_at_object(text, at, closed)
         header = boundary.header.match(text, at)
-        return (None, header.end()) if header else (False, at)
+        return (None, self._header_end(text, at, header.end(), closed)) if header else (False, at)
+
+    def _header_end(self, text: str, at: int, end: int, closed: bool) -> int:
+        """Return where the text of a header ends: at `end`, or at a marker before it, or at the beginning of one."""
+        markers = self._boundary.markers
+        marker = markers.search(text, at, end + markers.max_length)
+        if marker is not None and marker.start() < end:
+            return marker.start()
+        return end if closed or end < len(text) else markers.partial_start(text, at)
 
     def _look_at_object(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:
         match = _OBJECT_START.match(text, at)
