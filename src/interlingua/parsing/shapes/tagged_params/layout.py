@@ -10,14 +10,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from interlingua.parsing.markers import MarkerSet
-from interlingua.parsing.shapes.tagged_params.tag import Tag
+from interlingua.parsing.shapes.tagged_params.tag import (
+    MAX_HEAD_CHARS,
+    MAX_NAME_CHARS,
+    NO_NAME_CHARS,
+    PLAIN_SPACE,
+    Tag,
+)
 
 __all__ = ["Layout", "next_call", "next_param"]
 
-_SPACE = r"\s{0,64}+"
-"""Whitespace is limited, like all of a head, so that longer texts are decided step by step, whichever way they are
-cut."""
-_NAME = r"[^\s<>\"'{}()\[\],=&]"
+_NAME = rf"[^{NO_NAME_CHARS}]{{1,{MAX_NAME_CHARS}}}+"
 
 
 class Layout(NamedTuple):
@@ -39,10 +42,10 @@ class Layout(NamedTuple):
             return self
         longer = "|".join(re.escape(other) for other in others if other not in markers and other.startswith(markers))
         literals = "|".join(map(re.escape, sorted(markers, key=len, reverse=True)))
-        marker = rf"{_SPACE}{f'(?!{longer})' if longer else ''}(?:{literals})"
+        marker = rf"{PLAIN_SPACE}{f'(?!{longer})' if longer else ''}(?:{literals})"
         if is_optional:
             marker = f"(?:{marker})?"
-        return Layout(marker + self.pattern, f"(?:{marker}{self.beginning}|{_SPACE}{_prefixes(markers)})")
+        return Layout(marker + self.pattern, f"(?:{marker}{self.beginning}|{PLAIN_SPACE}{_prefixes(markers)})")
 
 
 def next_param(param: Tag, body: MarkerSet, markers: MarkerSet, *, is_named: bool) -> Layout:
@@ -60,18 +63,18 @@ def _head(tag: Tag, body: MarkerSet, *, is_named: bool) -> Layout:
     """Return the layout of a head after its opener. If it has no end marker, one of the body's markers must follow."""
     if not tag.end:
         bodies = "|".join(map(re.escape, body.literals))
-        beginning = rf"{_SPACE}(?:{_NAME}{{1,128}}+{_SPACE}{_prefixes(marker[:-1] for marker in body.literals)})?"
-        return Layout(rf"{_SPACE}({_NAME}{{1,128}}+){_SPACE}(?:{bodies})", beginning)
+        beginning = rf"{PLAIN_SPACE}(?:{_NAME}{PLAIN_SPACE}{_prefixes(marker[:-1] for marker in body.literals)})?"
+        return Layout(rf"{PLAIN_SPACE}({_NAME}){PLAIN_SPACE}(?:{bodies})", beginning)
     ends = "|".join(map(re.escape, tag.end))
-    beginning = rf"[^<>\n]{{0,512}}+{_prefixes(end[:-1] for end in tag.end)}"
+    beginning = rf"[^<>\n]{{0,{MAX_HEAD_CHARS}}}+{_prefixes(end[:-1] for end in tag.end)}"
     attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]{{0,64}}+"
     if not is_named:
         return Layout(rf"({attributes})(?:{ends})", beginning)
     if tag.attribute:
         names = "|".join(map(re.escape, tag.attribute))
-        before = rf'{_SPACE}(?:[\w:-]{{1,64}}+="[^"<>\n]{{0,64}}+"{_SPACE})??'
-        return Layout(rf'{before}(?:{names})="({_NAME}{{1,128}}+)"{attributes}(?:{ends})', beginning)
-    return Layout(rf"({_NAME}{{1,128}}+)(?:{ends})", beginning)
+        before = rf'{PLAIN_SPACE}(?:[\w:-]{{1,64}}+="[^"<>\n]{{0,64}}+"{PLAIN_SPACE})??'
+        return Layout(rf'{before}(?:{names})="({_NAME})"{attributes}(?:{ends})', beginning)
+    return Layout(rf"({_NAME})(?:{ends})", beginning)
 
 
 def _prefixes(words: Iterable[str]) -> str:

@@ -17,6 +17,8 @@ __all__ = [
     "MAX_HEAD_CHARS",
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
+    "NO_NAME_CHARS",
+    "PLAIN_SPACE",
     "HeadLookahead",
     "HeadReader",
     "Tag",
@@ -32,8 +34,11 @@ MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
 """Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
-_NO_NAME_CHARS = r"""\s<>"'{}()\[\],=&"""
-_SPACE = r"\s{0,64}+"
+NO_NAME_CHARS = r"""\s<>"'{}()\[\],=&"""
+"""The characters that a name in a plain head does not contain, for a character class."""
+PLAIN_SPACE = r"\s{0,64}+"
+"""Pattern for whitespace in plain markup. It is limited, like all of a head, so that longer texts are read step by
+step, whether they arrive whole or in pieces."""
 _NEVER = r"(?!)"
 """A pattern that never matches."""
 _SPACE_PATTERN = re.compile(r"\s*+")
@@ -236,16 +241,16 @@ class HeadReader:
 
 def _read_groups(groups: Sequence[str], source: TextBuffer) -> TagHead:
     """Return the head with these groups of `_plain_head`, which was just read."""
-    before, name, behind, end = groups
+    before, name, after, end = groups
     source.trace_marker(end)
-    return TagHead(name, f"{before} {behind}".strip())
+    return TagHead(name, f"{before} {after}".strip())
 
 
 def _plain_head(tag: Tag, stops: MarkerSet) -> str:
     """Return a pattern for a head as templates write it: the most frequent case, from which `_parse_head` would read
     the same.
 
-    Its groups are the attributes before the name, the name, the attributes behind it, and the end marker. They contain
+    Its groups are the attributes before the name, the name, the attributes after it, and the end marker. They contain
     no character with which one of `stops` begins. If the tag has no end marker, one of these must follow.
     """
     ends = tag.end or stops.literals
@@ -253,10 +258,10 @@ def _plain_head(tag: Tag, stops: MarkerSet) -> str:
         return _NEVER
     end = "|".join(map(re.escape, ends))
     if not tag.end:
-        return rf"{_SPACE}()([^{_NO_NAME_CHARS}]{{1,{MAX_NAME_CHARS}}}+)()()(?={_SPACE}(?:{end}))"
+        return rf"{PLAIN_SPACE}()([^{NO_NAME_CHARS}]{{1,{MAX_NAME_CHARS}}}+)()()(?={PLAIN_SPACE}(?:{end}))"
     first_chars = {stop[0] for stop in stops.literals}
     no_stop = "".join(map(re.escape, sorted(first_chars)))
-    name = rf"([^{_NO_NAME_CHARS}{no_stop}]{{1,{MAX_NAME_CHARS}}}+)(?<!/)"
+    name = rf"([^{NO_NAME_CHARS}{no_stop}]{{1,{MAX_NAME_CHARS}}}+)(?<!/)"
     if not tag.attribute:
         return rf"(){name}()({end})"
     keys = "|".join(map(re.escape, tag.attribute))
@@ -286,7 +291,7 @@ def plain_marker(spellings: tuple[str, ...], markers: MarkerSet, *, has_name: bo
                 longer_markers.add(spelling + (name.group() if name else ""))
     others = rf"(?!{'|'.join(map(re.escape, sorted(longer_markers)))})" if longer_markers else ""
     literals = "|".join(map(re.escape, sorted(spellings, key=len, reverse=True)))
-    return f"{_SPACE}{others}({literals})"
+    return f"{PLAIN_SPACE}{others}({literals})"
 
 
 def read_unopened_key(
