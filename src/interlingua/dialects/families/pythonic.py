@@ -32,7 +32,7 @@ DIALECT = Dialect(
     noise=("<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"),
     special_tokens=False,
     caveats="Quotes inside strings are not escaped: a string is cut where it contains a quote followed by `, key=`, "
-    "or by `)` and text that can follow a call. A list of calls of offered tools is always treated as calls, "
-    "even if the answer only quotes it.",
+    "or by `)` and text that can follow a call. A list of calls of offered tools is treated as calls, "
+    "even if the answer quotes it without back-ticks.",
     sample='[get_weather(city="Paris", unit="c"), get_weather(city="São Paulo", days=3)]',
 )
