@@ -17,9 +17,9 @@ from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 
 from interlingua.gateway.aiohttp_internals import (
-    PatchedResponseHandler,
+    UpstreamConnection,
+    UpstreamConnector,
     current_request,
-    install_response_handler,
     is_idle,
     request_count,
 )
@@ -168,11 +168,9 @@ async def get_body(size: int) -> AsyncIterator[aiohttp.ClientResponse]:
     server = web.Server(respond)
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     host, port = listener.sockets[0].getsockname()[:2]
-    connector = aiohttp.TCPConnector()
-    install_response_handler(connector)
     try:
         async with (
-            aiohttp.ClientSession(connector=connector, read_bufsize=1024) as session,
+            aiohttp.ClientSession(connector=UpstreamConnector(), read_bufsize=1024) as session,
             session.get(f"http://{host}:{port}/") as response,
         ):
             yield response
@@ -188,7 +186,7 @@ def test_factory_makes_the_protocol_of_new_connections() -> None:
         async with get_body(1_000_000) as response:
             assert response.connection is not None, "the connection must be in use until the body is read"
             protocol = response.connection.protocol
-            assert isinstance(protocol, PatchedResponseHandler), (
+            assert isinstance(protocol, UpstreamConnection), (
                 f"aiohttp {aiohttp.__version__}: the connector ignores _factory: change gateway/aiohttp_internals.py"
             )
 
@@ -209,7 +207,7 @@ def test_reading_paused_is_set_while_reading_is_paused(
     monkeypatch.setattr(ResponseHandler, "resume_reading", record_resume)
 
     async def main() -> int:
-        assert_has(PatchedResponseHandler(asyncio.get_running_loop()), "_reading_paused")
+        assert_has(UpstreamConnection(asyncio.get_running_loop()), "_reading_paused")
         received = 0
         async with asyncio.timeout(10), get_body(size) as response:
             while piece := await response.content.readany():
@@ -220,3 +218,24 @@ def test_reading_paused_is_set_while_reading_is_paused(
     assert asyncio.run(main()) == size
     assert bool(resumed) == must_pause, "reading must be resumed if, and only if, it was paused"
     assert all(resumed)
+
+
+def test_release_marks_a_connection_as_idle_until_the_next_request() -> None:
+    """Names of aiohttp in `UpstreamConnector` and `UpstreamConnection`: `_release`, `_parser`, `_buffer`."""
+
+    async def main() -> None:
+        assert_has(aiohttp.TCPConnector(), "_release")
+        assert_has(ResponseHandler(asyncio.get_running_loop()), "_buffer")
+        async with get_body(1_000_000) as response:
+            assert response.connection is not None, "the connection must be in use until the body is read"
+            connection = response.connection.protocol
+            assert isinstance(connection, UpstreamConnection)
+            assert_has(connection, "_parser")
+            assert not connection.is_idle, "aiohttp must call set_response_params before it sends a request"
+            await response.read()
+            await wait_until(lambda: connection.is_idle, "aiohttp must call _release at the end of the body")
+            assert connection.is_connected()
+            connection.data_received(b"x")
+            assert not connection.is_connected(), "data on an idle connection must close it"
+
+    asyncio.run(main())

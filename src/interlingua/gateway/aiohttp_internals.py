@@ -1,4 +1,4 @@
-"""Private attributes of aiohttp that the gateway uses, all in this module.
+"""Private attributes and methods of aiohttp that the gateway uses, all in this module.
 
 aiohttp has no public equivalent for them and may change them in any minor release. `pyproject.toml` allows only minor
 releases with which `tests/gateway/test_aiohttp_internals.py` passes, which has a test for each attribute.
@@ -13,8 +13,9 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 
-__all__ = ["PatchedResponseHandler", "current_request", "install_response_handler", "is_idle", "request_count"]
+__all__ = ["UpstreamConnection", "UpstreamConnector", "current_request", "is_idle", "request_count"]
 
 
 def request_count(connection: web.RequestHandler) -> int:
@@ -42,22 +43,63 @@ def current_request(connection: web.RequestHandler) -> web.BaseRequest | None:
     return connection._current_request
 
 
-class PatchedResponseHandler(ResponseHandler):
-    """Response handler that resumes reading only if reading is paused.
+class UpstreamConnection(ResponseHandler):
+    """Connection to an upstream that is reused only if the upstream sent nothing but the requested responses.
 
-    Since version 3.14, aiohttp resumes the connection after every read, paused or not, and runs its parser on the
-    remaining data. That is a tenth of the CPU time per token.
+    aiohttp takes a response that arrives on an idle connection for the response to the next request, which may be of
+    another client.
+
+    Reading is resumed only if it is paused. Since version 3.14, aiohttp resumes the connection after every read, paused
+    or not, and runs its parser on the remaining data. That is a tenth of the CPU time per token.
     """
+
+    is_idle = True
+    """True as long as no request waits for a response."""
+
+    def set_response_params(self, **params: Any) -> None:  # called before each request is sent
+        self.is_idle = False
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_idle:
+            self.close()
+        else:
+            super().data_received(data)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """End the response with an error, also its body: aiohttp waits for the rest of a body with invalid framing."""
+        super().set_exception(exc, *cause)
+        body = self._payload
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientPayloadError(str(exc)))
+
+    def is_connected(self) -> bool:
+        """Return whether the connection can be used. The connector calls it before it reuses an idle connection."""
+        return super().is_connected() and not (self.is_idle and self._has_unasked_data())
+
+    def _has_unasked_data(self) -> bool:
+        """Return whether data followed the last response before the connection became idle."""
+        if self._buffer:  # a complete response
+            return True
+        try:  # the parser returns or refuses the start of a response
+            return self._parser is not None and self._parser.feed_eof() is not None
+        except (HttpProcessingError, ValueError):
+            return True
 
     def resume_reading(self, *args: Any, **options: Any) -> None:  # before version 3.14 there are no parameters
         if self._reading_paused:
             super().resume_reading(*args, **options)
 
 
-def install_response_handler(connector: aiohttp.BaseConnector) -> None:
-    """Make the connector use PatchedResponseHandler: aiohttp has no option for the protocol class.
+class UpstreamConnector(aiohttp.TCPConnector):
+    """Connection pool of `UpstreamConnection`s: aiohttp has no option for the protocol class."""
 
-    A connector without the expected attribute keeps aiohttp's response handler, which is only slower.
-    """
-    if isinstance(getattr(connector, "_factory", None), partial):
-        connector._factory = partial(PatchedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(UpstreamConnection, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        """Return the connection to the pool at the end of a response, or close it."""
+        assert isinstance(protocol, UpstreamConnection), "made by _factory"
+        protocol.is_idle = True
+        super()._release(key, protocol, should_close=should_close)

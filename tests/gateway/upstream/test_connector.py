@@ -7,6 +7,7 @@ import json
 import threading
 import time
 import urllib.request
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -99,3 +100,89 @@ def test_long_reply_is_complete_when_reading_is_paused() -> None:
         return size
 
     assert asyncio.run(asyncio.wait_for(read(), 30)) == 5_000_000
+
+
+# ── unasked data ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def http_response(text: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n"
+UNASKED = http_response("of nobody")
+UNASKED_DATA: dict[str, list[bytes]] = {
+    "a response": [http_response("first"), UNASKED],
+    "a response behind a chunked one": [CHUNKED, UNASKED],
+    "two responses": [http_response("first"), UNASKED + UNASKED],
+    "the start of a response": [http_response("first"), UNASKED[:20]],
+    "a response in two pieces": [http_response("first"), UNASKED[:20], UNASKED[20:]],
+    "a byte": [http_response("first"), b"x"],
+    "an interim response": [http_response("first"), b"HTTP/1.1 100 Continue\r\n\r\n"],
+    "a response in the same packet": [http_response("first") + UNASKED],
+    "the start of a response in the same packet": [http_response("first") + UNASKED[:20]],
+    "one byte of a response in the same packet": [http_response("first") + UNASKED[:1]],
+    "the start of a response behind a chunked one, in the same packet": [CHUNKED + UNASKED[:20]],
+}
+"""What an upstream sends for its first request, by packet."""
+
+
+async def get_twice(packets: list[bytes]) -> tuple[list[str], int]:
+    """Return the bodies of two requests, and the number of connections. The upstream's first reply is `packets`."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                for packet in packets:
+                    writer.write(packet)
+                    await writer.drain()
+                    await asyncio.sleep(0.03)
+                packets[:] = [http_response("second")]
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()[:2]
+    bodies = []
+    async with aiohttp.ClientSession(connector=make_connector()) as session:
+        for _ in range(2):
+            async with session.get(f"http://{host}:{port}/") as response:
+                try:
+                    bodies.append(await response.text())
+                except aiohttp.ClientError:
+                    bodies.append("an error")
+            await asyncio.sleep(0.15)
+    server.close()
+    await server.wait_closed()
+    return bodies, connections
+
+
+def run_get_twice(packets: list[bytes]) -> tuple[list[str], int]:
+    return asyncio.run(asyncio.wait_for(get_twice(packets), 10))
+
+
+@pytest.mark.parametrize("packets", UNASKED_DATA.values(), ids=UNASKED_DATA)
+def test_connection_with_unasked_data_is_not_reused(packets: list[bytes]) -> None:
+    assert run_get_twice([*packets]) == (["first", "second"], 2)
+
+
+@pytest.mark.parametrize("packet", [http_response("first"), CHUNKED], ids=["with length", "chunked"])
+def test_connection_without_unasked_data_is_reused(packet: bytes) -> None:
+    assert run_get_twice([packet]) == (["first", "second"], 1)
+
+
+ODD_RESPONSES: dict[str, bytes] = {
+    "a chunk without a size": CHUNKED.replace(b"5\r\n", b"xyz\r\n"),
+    "a chunk that is longer than its size": CHUNKED.replace(b"5\r\n", b"4\r\n"),
+    "garbage behind the last chunk": CHUNKED + b"garbage",
+    "garbage behind the body": http_response("first") + b"garbage",
+}
+
+
+@pytest.mark.parametrize("packet", ODD_RESPONSES.values(), ids=ODD_RESPONSES)
+def test_connection_with_an_odd_response_is_not_reused(packet: bytes) -> None:
+    head, separator, body = packet.partition(b"\r\n\r\n")  # the head alone, so that the response starts
+    bodies, connections = run_get_twice([head + separator, body])
+    assert (bodies[1], connections) == ("second", 2)

@@ -10,7 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from interlingua.errors import BadSetting
-from interlingua.gateway.aiohttp_internals import install_response_handler
+from interlingua.gateway.aiohttp_internals import UpstreamConnector
 from interlingua.gateway.settings.schema import Settings
 
 __all__ = ["check_certificates", "make_connector", "proxy_for", "ssl_context_for"]
@@ -20,9 +20,7 @@ IDLE_CONNECTION_SECONDS = 60.0
 
 
 def make_connector() -> aiohttp.TCPConnector:
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS)
-    install_response_handler(connector)
-    return connector
+    return UpstreamConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS)
 
 
 @lru_cache(maxsize=256)
