@@ -645,7 +645,10 @@ WIRE = [
         expected_choice(text="Hi", finish="stop"),
         ["bad-json"],
     ),
-    ChatScenario("nothing but [DONE]", sse(), {}, untouched=True, has_body=False),
+    ChatScenario("nothing but [DONE]", sse(), {}, error="without a reply", has_body=False),
+    ChatScenario(
+        "junk, then [DONE]", b"data: junk\n\n" + sse(), {}, ["bad-json"], error="without a reply", has_body=False
+    ),
     ChatScenario("nothing at all", b"", {}, error="without a reply", has_body=False),
     ChatScenario(
         "an error at first",

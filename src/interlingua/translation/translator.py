@@ -509,7 +509,7 @@ class Translator:
         choice_events = self._decoder.close(finished)
         events = [event for _, last_events in choice_events for event in last_events]
         events += self._final_findings()
-        if not self._decoder.pipelines and not (finished and self._same_wire):
+        if not self._decoder.pipelines:
             events.append(ev.Failure("the upstream ended without a reply"))
         failure = find_failure(events)
         sent = self._emitter.emit(choice_events)

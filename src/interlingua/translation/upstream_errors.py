@@ -88,6 +88,8 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, no
     if status < 400:  # redirects are not followed: they would send the API key to another host
         redirect_text = f"the upstream redirects ({status}), which is not followed; set `url` to the final address"
         error_text, status = error_text or redirect_text, 502
+    elif status > 599:  # not an HTTP status, and clients do not know what it means
+        error_text, status = error_text or f"the upstream returned the invalid status {status}", 502
     message = error_text or f"the upstream returned status {status} without a message"
     retry_after = retry_delay(headers, now)
     return UpstreamFailed(

@@ -95,6 +95,29 @@ def test_21_half_closed_client_gets_an_error(
     gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
+@pytest.mark.parametrize("seconds", [0, 0.02], ids=["at once", "later"])
+@pytest.mark.parametrize("path", ["/health", "/v1/models", "/metrics", "/nothing"])
+def test_21_half_closed_client_gets_the_response_to_a_get_request(
+    gateway: GatewayProcess, path: str, seconds: float
+) -> None:
+    expected = get(gateway, path)
+    with connect(gateway) as sock:
+        sock.sendall(build_request(path, method="GET", headers={"connection": "keep-alive"}))
+        time.sleep(seconds)
+        sock.shutdown(socket.SHUT_WR)
+        assert read_to_end(sock).status == expected.status
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_21_client_that_closes_its_side_at_once_gets_an_error(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
+    with connect(gateway) as sock:
+        sock.sendall(build_request(f"/v1/{wire}", encode_body(wire, upstream.add(f"21-at-once-{wire}", up.wait(20)))))
+        sock.shutdown(socket.SHUT_WR)
+        assert read_to_end(sock).status == 400
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_21_http_1_0_response_ends_with_the_connection(

@@ -131,8 +131,12 @@ def test_22_compressed_requests(gateway: GatewayProcess, upstream: UpstreamServe
     body = gzip.compress(json.dumps(minimal_body(wire, model)).encode())
     got = post(gateway, wire, body, content_encoding="gzip")
     assert reply_text(got, wire) == "Hello"
-    half = post(gateway, wire, body[:-20], content_encoding="gzip")
-    assert half.status == 400
+    for end in (20, 8, 1):  # in the data, between data and checksum, in the checksum
+        half = post(gateway, wire, body[:-end], content_encoding="gzip")
+        assert (half.status, "cut off" in half.json["error"]["message"]) == (400, True)
+    doubled = post(gateway, wire, body + body, content_encoding="gzip")
+    assert (doubled.status, "follows the gzip data" in doubled.json["error"]["message"]) == (400, True)
+    assert post(gateway, wire, body + b"x", content_encoding="gzip").status == 400
     assert post(gateway, wire, b"junk" * 20, content_encoding="gzip").status == 400
     assert post(gateway, wire, b"junk" * 20, content_encoding="br").status == 415
     assert post(gateway, wire, gzip.compress(b" " * 20 * MIB), content_encoding="gzip").status == 413

@@ -58,6 +58,8 @@ BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
     "gzip that is cut": (up.send_response("500 Oh", gzip.compress(BODY)[:12], "application/json", GZIP), 500, NOTHING),
     "a body that is cut": ((up.send_headers("400 Oh", length=999), up.send(BODY)), 400, "no luck with ***"),
     "a body that stalls": ((up.send_headers("400 Oh", length=999), up.send(BODY), up.wait(9)), 400, "no luck with ***"),
+    "an invalid status": (up.send_response("999 Oh", b'{"error": "no luck"}'), 502, "no luck"),
+    "an invalid status without a body": (up.send_response("600 Oh", b""), 502, "returned the invalid status 600"),
     "a redirect": (
         up.send_response("302 Found", b"", "text/html", "location: http://127.0.0.1:9/"),
         502,
@@ -69,13 +71,14 @@ BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
 @pytest.mark.parametrize("body", BODIES)
 def test_10_every_error_body_yields_a_message(env: GatewayStage, body: str) -> None:
     script, status, message = BODIES[body]
+    upstream_status = {"an invalid status": 999, "an invalid status without a body": 600, "a redirect": 302}
     view = env.send(env.add_scripts(body, script), MESSAGES, stream=False)
     assert view.status == status
     assert view.error.startswith("chat: ")
     assert message in view.error
     tries = 1 if 400 <= status < 500 else 2
     assert (view.log["outcome"], view.log["attempts"], view.log["error"]) == ("upstream-failed", tries, view.error)
-    assert view.log["upstream_status"] == (302 if body == "a redirect" else status)
+    assert view.log["upstream_status"] == upstream_status.get(body, status)
     assert KEY not in json.dumps(view.log)
     assert KEY.encode() not in view.body
 

@@ -29,6 +29,8 @@ KEEPALIVE_SECONDS = 90.0
 """Seconds for which an idle connection is kept between two requests."""
 LINGER_SECONDS = 1.0
 """Seconds for which a client can read the error before its connection is closed."""
+HANDLER_START_SECONDS = 0.01
+"""Seconds in which aiohttp usually starts the handler of a request that has arrived."""
 _SILENT_LOGGER = logging.getLogger("interlingua.gateway.http")
 _SILENT_LOGGER.addHandler(logging.NullHandler())
 _SILENT_LOGGER.propagate = False
@@ -103,15 +105,29 @@ class GuardedConnection(web.RequestHandler):
         elif self._close_timer is None and is_idle(self):
             self._start_head_timer()
 
-    def eof_received(self) -> None:
-        """Handle a client that closed its sending side.
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Handle a client that closed its sending side. The result keeps the transport open."""
+        self._end_after_eof()
+        return True
 
-        Usually the client is gone, and its request is cancelled. A client that still reads gets an error response.
+    def _end_after_eof(self) -> None:
+        """Close the connection of a client that closed its sending side, after the response to a GET request.
+
+        A client that sent another request is usually gone, so its request is cancelled. If it still reads, it gets an
+        error response.
         """
-        request = current_request(self)
-        if request is not None and request.transport is not None and request.writer.output_size == 0:
-            message = "the client closed its side before the response was sent; keep the connection open until then"
-            request.transport.write(_raw_response(400, message))
+        transport, request = self.transport, current_request(self)
+        if transport is None:
+            return
+        if request is None and not is_idle(self):  # aiohttp has not started the handler yet
+            asyncio.get_running_loop().call_later(HANDLER_START_SECONDS, self._end_after_eof)
+        elif request is not None and request.method == "GET":
+            self.close()  # aiohttp closes the transport after the response
+        else:
+            if request is not None and request.writer.output_size == 0:
+                message = "the client closed its side before the response was sent; keep the connection open until then"
+                transport.write(_raw_response(400, message))
+            transport.close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._cancel_head_timer()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -34,7 +33,8 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     """Read and decompress the complete request body within the limits. Raises TooLarge or BadRequest."""
     if (request.content_length or 0) > limits.body:
         raise _too_large(limits)
-    decompress = _decompressor_for(request.headers.get("content-encoding", "").strip(), limits)
+    encoding = request.headers.get("content-encoding", "").strip()
+    decompressor = _decompressor_for(encoding)
     pieces: list[bytes] = []
     size = received = 0
     started = time.monotonic()
@@ -46,17 +46,21 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
                 deadline.set_timeout(
                     "the request body", max(0.0, _body_timeout(limits, received) - (time.monotonic() - started))
                 )
-                pieces.append(decompress(piece))
+                pieces.append(decompressor.decompress(piece, limits.body + 1) if decompressor else piece)
                 size += len(pieces[-1])
                 if size > limits.body:
                     raise _too_large(limits)
-            return b"".join(pieces)
     except DeadlineExceeded as error:
         seconds = _body_timeout(limits, received)
         problem = f"the request body took longer than {seconds:g} s; {received:,} bytes arrived"
         raise BadRequest("", problem, "send it faster, increase limits.send or decrease limits.rate") from error
     except (web.PayloadAccessError, web.RequestPayloadError, ValueError, zlib.error) as error:
         raise BadRequest("", f"cannot read the request body: {error}", "its encoding must match the headers") from error
+    if decompressor and not decompressor.eof:
+        raise BadRequest("", f"the {encoding} data of the request body is cut off", "send all of it")
+    if decompressor and decompressor.unused_data:
+        raise BadRequest("", f"data follows the {encoding} data of the request body", "compress the body as one stream")
+    return b"".join(pieces)
 
 
 def _body_timeout(limits: RequestLimits, received: int) -> float:
@@ -64,15 +68,14 @@ def _body_timeout(limits: RequestLimits, received: int) -> float:
     return min(limits.send, BODY_GRACE_SECONDS + received / limits.rate) if limits.rate else limits.send
 
 
-def _decompressor_for(encoding: str, limits: RequestLimits) -> Callable[[bytes], bytes]:
-    """Return a function that decompresses one piece of the body, up to just over `limits.body` bytes each time."""
+def _decompressor_for(encoding: str) -> zlib._Decompress | None:
+    """Return the decompressor for this content encoding; None if the body is not compressed. Raises BadRequest."""
     if encoding.lower() in ("", "identity"):
-        return bytes
+        return None
     if encoding.lower() not in _WBITS_BY_ENCODING:
         message = f"unsupported content-encoding: {shorten(encoding)!r}"
         raise UnknownEncoding("", message, "send the body uncompressed, or with gzip or deflate")
-    decompressor = zlib.decompressobj(wbits=_WBITS_BY_ENCODING[encoding.lower()])
-    return lambda piece: decompressor.decompress(piece, limits.body + 1)
+    return zlib.decompressobj(wbits=_WBITS_BY_ENCODING[encoding.lower()])
 
 
 def decode_body(data: bytes) -> dict[str, Any]:
