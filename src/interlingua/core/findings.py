@@ -90,6 +90,7 @@ FINDING_KINDS: dict[str, str] = {
     "whole-reply": "a complete reply although a stream was requested: converted to a stream",
     "streamed-reply": "a stream although a complete reply was requested: assembled",
     "usage-estimated": "an upstream that reports no usage: the client receives an estimate",
+    "key-redacted": "a key of the gateway in a reply of the upstream that it was sent to: replaced by `***`",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire does not have: dropped",
     "content-dropped": "a part of a message that the upstream's wire cannot carry: dropped, or replaced by a note",

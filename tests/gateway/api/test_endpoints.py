@@ -81,6 +81,14 @@ def test_model_list_with_passthrough_key_is_not_shared_between_clients(url: str)
             assert [model.id for model in client.models.list()] == [key, "kimi"]
 
 
+def test_key_in_the_model_list_of_an_upstream_is_redacted(url: str) -> None:
+    """The test upstream lists the key of the request as a model."""
+    key = "upstream-secret-0123456789abcdef"
+    with run_gateway(config=f"upstreams: {{one: {{url: '{url}', key: {key}}}}}\n") as gateway:
+        client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
+        assert [model.id for model in client.models.list()] == ["***", "kimi"]
+
+
 def test_health_readiness_and_metrics(gateway: GatewayProcess) -> None:
     assert fetch(gateway, "/healthz") == (200, b"ok\n")
     assert fetch(gateway, "/readyz") == (200, b"ready\n")

@@ -275,6 +275,68 @@ def test_37_key_quoted_in_an_upstream_error_is_redacted(
     gateway.wait_for_log(f"upstream-failed .*{model}")
 
 
+CHUNK = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
+COMPLETE_REPLY = {
+    **CHUNK,
+    "object": "chat.completion",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}],
+}
+STREAM_END = up.delta(finish="stop") + up.DONE
+QUOTED_IN_STREAM: dict[str, bytes] = {
+    "an id": up.event({**CHUNK, "id": UPSTREAM_KEY, "choices": [{"index": 0, "delta": {"content": "Hello"}}]}),
+    "a model": up.event({**CHUNK, "model": UPSTREAM_KEY, "choices": [{"index": 0, "delta": {"content": "Hello"}}]}),
+    "an unknown field": up.event({**CHUNK, "x": {"y": [UPSTREAM_KEY]}, "choices": [{"index": 0, "delta": {}}]}),
+    "a text": up.delta(f"Hello {UPSTREAM_KEY}"),
+    "a call id": up.call_delta(0, UPSTREAM_KEY, name="read", arguments="{}"),
+    "the arguments of a call": up.call_delta(0, "call_1", name="read", arguments=json.dumps({"path": UPSTREAM_KEY})),
+    "a comment": f": {UPSTREAM_KEY}\n\n".encode(),
+    "an error code": up.delta("Hello") + up.event({"error": {"message": "no", "type": "x", "code": UPSTREAM_KEY}}),
+    "an error type": up.delta("Hello") + up.event({"error": {"message": "no", "type": UPSTREAM_KEY}}),
+    "the code of an early error": up.event({"error": {"message": "no", "type": "x", "code": UPSTREAM_KEY}}),
+}
+QUOTED_IN_BODY: dict[str, tuple[str, Any]] = {
+    "an id": ("200 OK", {**COMPLETE_REPLY, "id": UPSTREAM_KEY}),
+    "an unknown field": ("200 OK", {**COMPLETE_REPLY, "system_fingerprint": UPSTREAM_KEY}),
+    "an error code": ("400 Bad", {"error": {"message": "no", "code": UPSTREAM_KEY}}),
+    "an error type": ("400 Bad", {"error": {"message": "no", "type": UPSTREAM_KEY, "param": UPSTREAM_KEY}}),
+    "the code of an error with a success status": ("200 OK", {"error": {"message": "no", "code": UPSTREAM_KEY}}),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("place", QUOTED_IN_STREAM)
+@pytest.mark.parametrize("cut", [False, True], ids=["in one packet", "in two packets"])
+def test_37_key_anywhere_in_a_stream_is_redacted(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, place: str, cut: bool
+) -> None:
+    stream = up.ROLE + QUOTED_IN_STREAM[place] + STREAM_END
+    middle = stream.index(UPSTREAM_KEY.encode()) + 9 if cut else len(stream)
+    pieces = [stream[:middle], stream[middle:]]
+    model = upstream.add(f"37-stream-{wire}-{place}-{cut}", up.send_headers(), up.send_pieces(pieces, 0.1))
+    got = request_reply(gateway, wire, model)
+    assert UPSTREAM_KEY.encode() not in got.body
+    assert UPSTREAM_KEY[9:].encode() not in got.body
+    assert got.status == (502 if "early" in place else 200)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("place", QUOTED_IN_BODY)
+def test_37_key_anywhere_in_a_body_is_redacted(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, place: str
+) -> None:
+    status, body = QUOTED_IN_BODY[place]
+    model = upstream.add(f"37-body-{wire}-{place}", up.send_response(status, json.dumps(body).encode()))
+    got = request_reply(gateway, wire, model, stream=False)
+    assert UPSTREAM_KEY.encode() not in got.body
+    assert got.status == (200 if "choices" in body else 502 if status == "200 OK" else 400)
+
+
+def test_37_redaction_in_a_reply_is_reported(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    got = request_reply(gateway, CHAT, upstream.add("37-report", up.chat_stream(UPSTREAM_KEY)), stream=False)
+    assert "key-redacted" in str(got.header("x-interlingua-findings"))
+    assert reply_text(got, CHAT) == "***"
+
+
 def test_37_no_key_in_log_or_captures(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     """Checks the requests of this test and those of the tests before it."""
     cases = [(f"{whose}37-kept-{kind}-{OWN_KEY}", kind) for whose in WHOSE for kind in KINDS]

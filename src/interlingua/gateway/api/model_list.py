@@ -10,6 +10,7 @@ from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import headers_for, models_url, read_full_body, send_request
+from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 
 __all__ = ["ModelList"]
@@ -53,12 +54,12 @@ class ModelList:
         try:
             async with asyncio.timeout(MODEL_LIST_TIMEOUT_SECONDS):
                 async with await send_request(session, route, models_url(route.upstream), None, headers) as response:
-                    body = read_full_object(
-                        (await read_full_body(response, MAX_MODEL_LIST_BYTES)).decode("utf-8", "replace")
-                    )
+                    data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
         except (TimeoutError, UpstreamFailed) as error:
             self._gateway.log.debug("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
+        secret_filter = SecretFilter(route.upstream)
+        body = read_full_object((secret_filter.feed(data) + secret_filter.flush()).decode("utf-8", "replace"))
         models = body.get("data") if body else None
         ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
         return [id for id in ids if isinstance(id, str) and id]

@@ -33,6 +33,7 @@ from interlingua.gateway.upstream.http_client import (
     send_request,
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
+from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
@@ -51,6 +52,7 @@ class UpstreamReply(msgspec.Struct):
     route: Route
     response: aiohttp.ClientResponse
     receiver: ReplyReceiver
+    secret_filter: SecretFilter
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
 
@@ -184,7 +186,11 @@ class UpstreamFailover:
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
-        return UpstreamReply(route, response, receiver)
+        return UpstreamReply(route, response, receiver, self._secret_filter(route))
+
+    def _secret_filter(self, route: Route) -> SecretFilter:
+        message = f"the reply of {route.name} contains a key that the gateway sent to it: replaced by ***"
+        return SecretFilter(route.upstream, lambda: self._report("key-redacted", message))
 
     # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -222,13 +228,21 @@ class UpstreamFailover:
         reply.initial_data = _receive(reply.receiver, b"")
 
     async def read_chunk(self, reply: UpstreamReply) -> bytes:
-        """Return the next bytes of the response; b"" at its end. Raises UpstreamFailed if the connection is lost."""
-        try:
-            data = await reply.response.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            raise connection_lost(error) from error
-        self._record_received(data)
-        return data
+        """Return the next bytes of the response, without the upstream's key; b"" at its end.
+
+        Raises:
+            UpstreamFailed: The connection is lost.
+        """
+        while True:
+            try:
+                data = await reply.response.content.readany()
+            except (aiohttp.ClientError, OSError) as error:
+                raise connection_lost(error) from error
+            self._record_received(data)
+            if not data:
+                return reply.secret_filter.flush()
+            if data := reply.secret_filter.feed(data):
+                return data
 
     def _record_received(self, data: bytes) -> None:
         self._record.reads += 1

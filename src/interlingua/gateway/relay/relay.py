@@ -257,7 +257,7 @@ class Relay:
         """Send the error: as an error response, or as the last frame of a stream that has already started."""
         self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
-            error.args = (self._exchange.error,)
+            error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:
             body = error_body(self._wire, error, self._exchange.id)
             return await self._respond(error.status, body, _retry_after_header(error))
