@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from interlingua.common.schema.validation_cost import MAX_EVALUATIONS, count_evaluations
 from interlingua.errors import BadInput
 
 __all__ = ["validation_errors"]
 
 MAX_REPORTED_ERRORS = 5
 """Maximum number of errors in one report. A model usually corrects one at a time."""
+MAX_EVALUATIONS_WITH_LOCATION = 20_000
+"""Maximum number of evaluations to locate the errors, which takes a thousand times longer than to detect one."""
 _SCHEMA_KEYWORDS = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
@@ -40,9 +43,19 @@ _TYPE_DESCRIPTIONS = {
 
 
 def validation_errors(arguments: Any, schema: Mapping[str, Any], name: str) -> list[str]:
-    """Return the first few validation errors; an empty list if the arguments are valid. `name` is the tool's name."""
+    """Return the first few validation errors; an empty list if the arguments are valid. `name` is the tool's name.
+
+    Raises:
+        BadInput: The schema is invalid, or its references multiply so much that the validation would take too long.
+    """
     validator = _build_validator(schema, name)
+    evaluations = count_evaluations(schema, arguments)
+    if evaluations > MAX_EVALUATIONS:
+        problem = f"its references multiply to more than {MAX_EVALUATIONS:,} checks of these arguments"
+        raise BadInput(f"the schema of the tool {name!r} cannot be used: {problem}", "use fewer nested $ref and anyOf")
     try:
+        if evaluations > MAX_EVALUATIONS_WITH_LOCATION:
+            return [] if validator.is_valid(arguments) else ["the arguments do not match the schema"]
         errors = validator.iter_errors(arguments)
     except UnicodeError:  # jsonschema-rs rejects unpaired surrogates
         text = _lone_surrogate.sub("\ufffd", json.dumps(arguments, ensure_ascii=False))

@@ -1,0 +1,111 @@
+"""Upper bound on the work of validating a value against a JSON Schema.
+
+A validator evaluates a subschema again for each path that leads to it. A schema in which each of 26 definitions refers
+twice to the next one takes 2^26 evaluations, although it is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from interlingua.common.schema.resolver import as_list, as_mapping, resolve_reference
+
+__all__ = ["MAX_EVALUATIONS", "count_evaluations"]
+
+MAX_EVALUATIONS = 500_000
+"""Higher counts are not distinguished."""
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_IN_PLACE = ("not", "if", "then", "else")
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+"""Keywords whose subschemas apply to the same value."""
+_OF_EACH_MEMBER = ("additionalProperties", "unevaluatedProperties", "propertyNames")
+_OF_EACH_ITEM = ("items", "additionalItems", "unevaluatedItems", "contains")
+
+
+def count_evaluations(schema: Mapping[str, Any], value: Any) -> int:
+    """Return how many subschemas a validator evaluates at most, up to MAX_EVALUATIONS + 1.
+
+    The result is 0 for a schema without references, because then each subschema is evaluated at most once per value.
+    """
+    named_schemas = dict(_named_schemas(schema))
+    if None not in named_schemas:
+        return 0
+    try:
+        return _EvaluationCounter(schema, named_schemas).count(schema, value)
+    except RecursionError:
+        return MAX_EVALUATIONS + 1
+
+
+class _EvaluationCounter:
+    """Counts evaluations with one visit per pair of a subschema and a value."""
+
+    def __init__(self, root: Mapping[str, Any], named_schemas: Mapping[str | None, Any]) -> None:
+        self._root = root
+        self._named_schemas = named_schemas
+        self._counts: dict[tuple[int, int], int] = {}
+
+    def count(self, schema: Any, value: Any) -> int:
+        if not isinstance(schema, Mapping):
+            return 1
+        pair = (id(schema), id(value))
+        if pair not in self._counts:
+            if len(self._counts) > MAX_EVALUATIONS:
+                return MAX_EVALUATIONS + 1
+            self._counts[pair] = 1  # a circular reference that leads to the same value
+            total = 1
+            for subschema, subvalue in self._applied(schema, value):
+                total = min(total + self.count(subschema, subvalue), MAX_EVALUATIONS + 1)
+            self._counts[pair] = total
+        return self._counts[pair]
+
+    def _applied(self, schema: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield the subschemas that are evaluated directly, each with its value."""
+        for keyword in _REFERENCES:
+            if keyword in schema:
+                yield self._resolve(schema[keyword]), value
+        subschemas = [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
+        subschemas += [branch for keyword in _IN_PLACE_LISTS for branch in as_list(schema.get(keyword))]
+        subschemas += [branch for keyword in _IN_PLACE_MAPS for branch in as_mapping(schema.get(keyword)).values()]
+        yield from ((subschema, value) for subschema in subschemas)
+        if isinstance(value, Mapping):
+            yield from self._applied_to_members(schema, value)
+        elif isinstance(value, list):
+            yield from self._applied_to_items(schema, value)
+
+    def _applied_to_members(self, schema: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+        properties = as_mapping(schema.get("properties"))
+        of_each = [schema[keyword] for keyword in _OF_EACH_MEMBER if keyword in schema]
+        of_each += as_mapping(schema.get("patternProperties")).values()
+        for key, member in value.items():
+            if key in properties:
+                yield properties[key], member
+            yield from ((subschema, member) for subschema in of_each)
+
+    def _applied_to_items(self, schema: Mapping[str, Any], value: list[Any]) -> Iterator[tuple[Any, Any]]:
+        of_each = [schema[keyword] for keyword in _OF_EACH_ITEM if isinstance(schema.get(keyword), Mapping)]
+        for item in value:
+            yield from ((subschema, item) for subschema in of_each)
+        for keyword in ("items", "prefixItems"):
+            yield from zip(as_list(schema.get(keyword)), value, strict=False)
+
+    def _resolve(self, ref: Any) -> Any:
+        target = resolve_reference(ref, self._root)
+        return target if target is not None or not isinstance(ref, str) else self._named_schemas.get(ref)
+
+
+def _named_schemas(root: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield all schemas with an anchor or an id, by the reference to them; and (None, …) for one with a reference."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Mapping):
+            if any(keyword in node for keyword in _REFERENCES):
+                yield None, node
+            for keyword, prefix in (("$anchor", "#"), ("$dynamicAnchor", "#"), ("$id", ""), ("id", "")):
+                if isinstance(node.get(keyword), str):
+                    yield prefix + node[keyword], node
+            pending += node.values()
+        elif isinstance(node, list | tuple):
+            pending += node
