@@ -7,8 +7,11 @@ import gc
 import gzip
 import json
 import logging
+import resource
 import warnings
+import zlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import anthropic
@@ -111,6 +114,101 @@ def test_query_of_base_url_is_sent(server: UpstreamServer) -> None:
     assert request.path == "/v1/chat/completions?x=y&api-version=2&q=a+b"
 
 
+# ── redirects ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+COMPLETION = {"id": "1", "object": "chat.completion", "created": 1, "model": MODEL}
+COMPLETION |= {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}
+FOLLOWED_REDIRECTS = [
+    ("https://api.example/v1", "https://api.example/v2/chat/completions"),
+    ("https://api.example/v1", "/v2/chat/completions"),
+    ("http://api.example/v1", "https://api.example/v1/chat/completions"),
+    ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v2/chat/completions"),
+]
+REFUSED_REDIRECTS = [
+    ("https://api.example/v1", "https://evil.example/v1/chat/completions"),
+    ("https://api.example/v1", "//evil.example/v1/chat/completions"),
+    ("https://api.example/v1", "https://api.example.evil.example/v1"),
+    ("https://api.example/v1", "https://evil.api.example/v1"),
+    ("https://api.example/v1", "https://api.example@evil.example/v1"),
+    ("https://api.example/v1", "http://api.example/v1/chat/completions"),
+    ("https://api.example/v1", "https://api.example:8443/v1/chat/completions"),
+    ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8001/v1/chat/completions"),
+    ("http://127.0.0.1:8000/v1", "https://127.0.0.1/v1/chat/completions"),
+]
+
+
+def redirect_once(status: int, location: str, requests: list[httpx2.Request]) -> httpx2.Client:
+    """Return an HTTP client whose first response is a redirect, and that records all requests."""
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        requests.append(request)
+        redirect = httpx2.Response(status, headers={"location": location})
+        return redirect if len(requests) == 1 else httpx2.Response(200, json=COMPLETION)
+
+    return httpx2.Client(transport=httpx2.MockTransport(respond), follow_redirects=True)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize(("base_url", "location"), FOLLOWED_REDIRECTS)
+def test_redirect_to_the_same_host_is_followed(base_url: str, location: str, status: int) -> None:
+    requests: list[httpx2.Request] = []
+    sdk_client = client.openai(base_url=base_url, api_key="sk-a", inner=redirect_once(status, location, requests))
+    assert ask(sdk_client) == "Hello"
+    assert str(requests[1].url) == str(requests[0].url.join(location))
+    assert requests[1].headers["authorization"] == "Bearer sk-a"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(("base_url", "location"), REFUSED_REDIRECTS)
+def test_redirect_to_another_host_is_not_followed(base_url: str, location: str, status: int) -> None:
+    requests: list[httpx2.Request] = []
+    sdk_client = client.openai(base_url=base_url, api_key="sk-a", inner=redirect_once(status, location, requests))
+    with pytest.raises(openai.APIStatusError, match=r"which is not followed.*set base_url") as raised:
+        ask(sdk_client)
+    assert raised.value.status_code == status
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize("upstream_api", ["openai-chat", "anthropic-messages"])
+@pytest.mark.parametrize("sdk", ["openai", "anthropic", "async_openai", "async_anthropic"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_redirect_sends_neither_prompt_nor_key_to_another_host(
+    sdk: str, upstream_api: str, stream: bool, server: UpstreamServer
+) -> None:
+    exchanges: list[Exchange] = []
+    other = UpstreamServer()
+    redirect = up.send_response("307 Away", b"", "text/html", f"location: {other.url}/messages")
+    server.add(MODEL, redirect)
+    server.add("None", redirect)
+    make = getattr(client, sdk)
+    sdk_client = make(base_url=server.url, api_key="k", upstream_api=upstream_api, on_exchange=exchanges.append)
+    create = sdk_client.messages.create if "anthropic" in sdk else sdk_client.chat.completions.create
+
+    async def run_async() -> None:
+        with pytest.raises((openai.APIStatusError, anthropic.APIStatusError), match="not followed"):
+            await create(model=MODEL, max_tokens=9, messages=HI, stream=stream)
+        with pytest.raises((openai.APIStatusError, anthropic.APIStatusError), match="not followed"):
+            await sdk_client.models.list()
+
+    if sdk.startswith("async"):
+        asyncio.run(run_async())
+    else:
+        with pytest.raises((openai.APIStatusError, anthropic.APIStatusError), match="not followed"):
+            create(model=MODEL, max_tokens=9, messages=HI, stream=stream)
+        with pytest.raises((openai.APIStatusError, anthropic.APIStatusError), match="not followed"):
+            sdk_client.models.list()
+    assert (other.count(MODEL), other.count("None"), server.count(MODEL)) == (0, 0, 1)
+    assert ["not followed" in exchange.failure for exchange in exchanges] == [True]
+    other.stop()
+
+
+def test_endless_redirects_end(server: UpstreamServer) -> None:
+    server.add(MODEL, up.send_response("307 Away", b"", "text/html", "location: /v1/chat/completions"))
+    with pytest.raises(openai.APIStatusError, match="redirects more than 5 times"):
+        ask(client.openai(base_url=server.url, api_key="k"))
+    assert server.count(MODEL) == 6
+
+
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RESPONSES_WITHOUT_REPLY = [
@@ -157,6 +255,74 @@ def test_compressed_stream_despite_identity_encoding(in_loop: bool, server: Upst
         assert asyncio.run(go()) == "Hi"
     else:
         assert ask(client.openai(base_url=server.url, api_key="k", max_retries=0), stream=True) == "Hi"
+
+
+@cache
+def compressed_zeros(megabytes: int) -> bytes:
+    compressor = zlib.compressobj(1, wbits=31)
+    return b"".join(compressor.compress(bytes(2**20)) for _ in range(megabytes)) + compressor.flush()
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad"])
+def test_decompression_bomb_is_stopped_at_the_limit(
+    stream: bool, in_loop: bool, status: str, server: UpstreamServer
+) -> None:
+    bomb = compressed_zeros(400)
+    content_type = "text/event-stream" if stream else "application/json"
+    server.add(MODEL, up.send_response(status, bomb, content_type, "Content-Encoding: gzip"))
+    options: dict[str, Any] = {"base_url": server.url, "api_key": "k", "max_retries": 0}
+
+    async def run_async() -> None:
+        async with client.async_openai(**options) as sdk_client:
+            response: Any = await sdk_client.chat.completions.create(model=MODEL, messages=HI, stream=stream)
+            [chunk async for chunk in response]
+
+    memory_before = peak_memory()
+    with pytest.raises(openai.APIError, match=r"larger than|more than"):
+        asyncio.run(run_async()) if in_loop else ask(client.openai(**options), stream)
+    assert peak_memory() - memory_before < 250 * 2**20
+
+
+def peak_memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
+def test_endless_stream_ends_with_an_error(
+    in_loop: bool, server: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlingua.client.sdk.httpx_transport.MAX_STREAM_BYTES", 2**20)
+    server.add(MODEL, up.send_headers(), up.send_pieces([up.delta("Hello")] * 100_000))
+    options: dict[str, Any] = {"base_url": server.url, "api_key": "k", "max_retries": 0}
+
+    async def run_async() -> None:
+        async with client.async_openai(**options) as sdk_client:
+            async for _ in await sdk_client.chat.completions.create(model=MODEL, messages=HI, stream=True):
+                pass
+
+    with pytest.raises(openai.APIError, match="larger than 1,048,576 bytes"):
+        asyncio.run(run_async()) if in_loop else ask(client.openai(**options), stream=True)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("encoding", "message"), [("br", "compressed its reply with 'br'"), ("gzip", "cannot be decoded")]
+)
+def test_body_that_cannot_be_decoded_raises_api_error(
+    encoding: str, message: str, stream: bool, server: UpstreamServer
+) -> None:
+    content_type = "text/event-stream" if stream else "application/json"
+    server.add(MODEL, up.send_response("200 OK", FRAMES, content_type, f"Content-Encoding: {encoding}"))
+    with pytest.raises(openai.APIError, match=message):
+        ask(client.openai(base_url=server.url, api_key="k", max_retries=0), stream)
+
+
+def test_response_that_a_hook_has_read_is_translated(server: UpstreamServer) -> None:
+    server.add(MODEL, up.send_response("200 OK", gzip.compress(FRAMES), "text/plain", "Content-Encoding: gzip"))
+    inner = httpx2.Client(event_hooks={"response": [lambda response: response.read() and None]})
+    assert ask(client.openai(base_url=server.url, api_key="k", inner=inner)) == "Hi"
 
 
 ERROR_TYPES = {

@@ -10,15 +10,20 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from interlingua.client.sdk.body_decoder import BodyDecoder
 from interlingua.client.sdk.session import SdkResponse, SdkSession, error_response
 from interlingua.client.sdk.upstream_config import UpstreamConfig, count_wire_for_path, wire_for_path
-from interlingua.errors import UsageError
+from interlingua.errors import UpstreamError, UsageError
 from interlingua.events import Failure
+from interlingua.translation.exchange import MAX_BODY_BYTES
 
 __all__ = ["make_async_transport_class", "make_self_closing_class", "make_transport_class"]
 
 DISCONNECTED_MESSAGE = "the upstream closed the connection in the middle of its reply"
 NOT_FOUND_STATUS = 404
+MAX_REDIRECTS = 5
+MAX_STREAM_BYTES = 512 * 1024 * 1024
+"""Limit for a whole stream. A long reply has less than a tenth of it."""
 
 
 @cache
@@ -35,13 +40,11 @@ def make_transport_class(httpx: ModuleType) -> Any:
         def __iter__(self) -> Iterator[bytes]:
             disconnect_reason = ""
             try:
-                for data in (
-                    self._response.iter_bytes()
-                ):  # not iter_raw: some upstreams compress despite `accept-encoding: identity`
+                for data in _decoded_pieces(self._response, MAX_STREAM_BYTES):
                     if output := self._session.feed(data):
                         yield output
-            except httpx.RequestError as error:
-                disconnect_reason = f"{DISCONNECTED_MESSAGE}: {error}"
+            except (httpx.RequestError, UpstreamError) as error:
+                disconnect_reason = _disconnect_reason(error)
             yield self._session.close(disconnect_reason)
 
         def close(self) -> None:
@@ -57,14 +60,14 @@ def make_transport_class(httpx: ModuleType) -> Any:
             _require_same_origin(httpx, upstream, request)
             wire = _request_wire(request)
             if wire is None:
-                return _unsupported_response(httpx, upstream, request) or self._inner.send(
-                    _forwarded_request(httpx, upstream, request), stream=True
+                return _unsupported_response(httpx, upstream, request) or _forward(
+                    httpx, upstream, self._inner, request
                 )
             session = SdkSession(upstream, wire, request.read(), _query_string(request), int(time.time()))
-            response = self._inner.send(_upstream_request(httpx, session, request), stream=True)
+            response = _send(self._inner, _upstream_request(httpx, session, request))
             if _opens_stream(session, response):
                 return _stream_response(httpx, session, response, Stream(session, response))
-            return _body_response(httpx, session, response, response.read())
+            return _body_response(httpx, session, response)
 
         def close(self) -> None:
             self._inner.close()
@@ -83,11 +86,11 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
         async def __aiter__(self) -> AsyncIterator[bytes]:
             disconnect_reason = ""
             try:
-                async for data in self._response.aiter_bytes():
+                async for data in _decoded_async_pieces(self._response, MAX_STREAM_BYTES):
                     if output := self._session.feed(data):
                         yield output
-            except httpx.RequestError as error:
-                disconnect_reason = f"{DISCONNECTED_MESSAGE}: {error}"
+            except (httpx.RequestError, UpstreamError) as error:
+                disconnect_reason = _disconnect_reason(error)
             yield self._session.close(disconnect_reason)
 
         async def aclose(self) -> None:
@@ -103,14 +106,14 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
             _require_same_origin(httpx, upstream, request)
             wire = _request_wire(request)
             if wire is None:
-                return _unsupported_response(httpx, upstream, request) or await self._inner.send(
-                    _forwarded_request(httpx, upstream, request), stream=True
+                return _unsupported_response(httpx, upstream, request) or await _forward_async(
+                    httpx, upstream, self._inner, request
                 )
             session = SdkSession(upstream, wire, await request.aread(), _query_string(request), int(time.time()))
-            response = await self._inner.send(_upstream_request(httpx, session, request), stream=True)
+            response = await _send_async(self._inner, _upstream_request(httpx, session, request))
             if _opens_stream(session, response):
                 return _stream_response(httpx, session, response, AsyncStream(session, response))
-            return _body_response(httpx, session, response, await response.aread())
+            return await _body_response_async(httpx, session, response)
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -171,6 +174,80 @@ def _forwarded_request(httpx: ModuleType, upstream: UpstreamConfig, request: Any
     return httpx.Request(request.method, url, headers=headers, stream=request.stream, extensions=request.extensions)
 
 
+def _forward(httpx: ModuleType, upstream: UpstreamConfig, inner: Any, request: Any) -> Any:
+    """Send a request that is not translated, and return the upstream's own response."""
+    response = _send(inner, _forwarded_request(httpx, upstream, request))
+    if problem := _redirect_problem(response):
+        response.close()
+        return _redirect_response(httpx, upstream, response, problem)
+    return response
+
+
+async def _forward_async(httpx: ModuleType, upstream: UpstreamConfig, inner: Any, request: Any) -> Any:
+    response = await _send_async(inner, _forwarded_request(httpx, upstream, request))
+    if problem := _redirect_problem(response):
+        await response.aclose()
+        return _redirect_response(httpx, upstream, response, problem)
+    return response
+
+
+# ── redirects ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _send(inner: Any, request: Any) -> Any:
+    """Send the request, and follow redirects to the same server. Any other redirect is returned."""
+    response = inner.send(request, stream=True, follow_redirects=False)
+    for _ in range(MAX_REDIRECTS):
+        if not _may_follow(inner, response):
+            break
+        response.close()
+        response = inner.send(response.next_request, stream=True, follow_redirects=False)
+    return response
+
+
+async def _send_async(inner: Any, request: Any) -> Any:
+    response = await inner.send(request, stream=True, follow_redirects=False)
+    for _ in range(MAX_REDIRECTS):
+        if not _may_follow(inner, response):
+            break
+        await response.aclose()
+        response = await inner.send(response.next_request, stream=True, follow_redirects=False)
+    return response
+
+
+def _may_follow(inner: Any, response: Any) -> bool:
+    """Return whether the response is a redirect to the same server.
+
+    Prompt and API key are meant for this server alone. httpx would send the prompt to any other, and the key in
+    `x-api-key`, too.
+    """
+    target = response.next_request
+    return target is not None and inner.follow_redirects and _is_same_server(response.url, target.url)
+
+
+def _redirect_problem(response: Any) -> str:
+    """Return why a redirect was not followed; "" if the response is no redirect."""
+    if response.next_request is None:
+        return ""
+    server, target = response.url, response.next_request.url
+    if _is_same_server(server, target):
+        return f"{_origin(server)} redirects more than {MAX_REDIRECTS} times; set base_url to the final address"
+    return (
+        f"{_origin(server)} redirects to {_origin(target)}, which is not followed: it would receive the prompt and the "
+        "API key; if you trust it, set base_url to it"
+    )
+
+
+def _is_same_server(server: Any, target: Any) -> bool:
+    """Return whether both URLs have the same origin, or `target` is the same host with https instead of http."""
+    is_upgrade = (server.scheme, target.scheme) == ("http", "https") and server.port is target.port is None
+    return server.host == target.host and ((server.scheme, server.port) == (target.scheme, target.port) or is_upgrade)
+
+
+def _origin(url: Any) -> str:
+    return f"{url.scheme}://{url.netloc.decode()}"
+
+
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -180,6 +257,32 @@ def _unsupported_response(httpx: ModuleType, upstream: UpstreamConfig, request: 
     if not reason or wire is None:
         return None
     return _httpx_response(httpx, error_response(wire, NOT_FOUND_STATUS, Failure(reason)), [])
+
+
+def _redirect_response(httpx: ModuleType, upstream: UpstreamConfig, response: Any, problem: str) -> Any:
+    """Return the error response for a redirect of a request that is not translated."""
+    return _httpx_response(httpx, error_response(upstream.api, response.status_code, Failure(problem)), [])
+
+
+def _decoded_pieces(response: Any, max_bytes: int) -> Iterator[bytes]:
+    """Yield the body. Some upstreams compress it despite `accept-encoding: identity`."""
+    if response.is_stream_consumed:  # a hook of the program has read it already
+        yield from response.iter_bytes()
+        return
+    decoder = BodyDecoder(response.headers.get("content-encoding", ""), max_bytes)
+    for data in response.iter_raw():
+        yield from decoder.feed(data)
+
+
+async def _decoded_async_pieces(response: Any, max_bytes: int) -> AsyncIterator[bytes]:
+    if response.is_stream_consumed:
+        async for data in response.aiter_bytes():
+            yield data
+        return
+    decoder = BodyDecoder(response.headers.get("content-encoding", ""), max_bytes)
+    async for data in response.aiter_raw():
+        for piece in decoder.feed(data):
+            yield piece
 
 
 def _opens_stream(session: SdkSession, response: Any) -> bool:
@@ -192,9 +295,36 @@ def _stream_response(httpx: ModuleType, session: SdkSession, response: Any, stre
     return httpx.Response(response.status_code, headers=headers, stream=stream)
 
 
-def _body_response(httpx: ModuleType, session: SdkSession, response: Any, body: bytes) -> Any:
+def _body_response(httpx: ModuleType, session: SdkSession, response: Any) -> Any:
+    """Return the response to the SDK for one that is not streamed."""
+    try:
+        body = b"".join(_decoded_pieces(response, MAX_BODY_BYTES))
+    except UpstreamError as error:
+        return _httpx_response(httpx, session.fail(str(error)), [])
+    finally:
+        response.close()
+    return _translated_response(httpx, session, response, body)
+
+
+async def _body_response_async(httpx: ModuleType, session: SdkSession, response: Any) -> Any:
+    try:
+        body = b"".join([data async for data in _decoded_async_pieces(response, MAX_BODY_BYTES)])
+    except UpstreamError as error:
+        return _httpx_response(httpx, session.fail(str(error)), [])
+    finally:
+        await response.aclose()
+    return _translated_response(httpx, session, response, body)
+
+
+def _translated_response(httpx: ModuleType, session: SdkSession, response: Any, body: bytes) -> Any:
+    if problem := _redirect_problem(response):
+        return _httpx_response(httpx, session.refuse_redirect(response.status_code, problem), [])
     translated = session.translate_body(response.status_code, response.headers.get("content-type", ""), body)
     return _httpx_response(httpx, translated, session.response_headers(response.headers.multi_items()))
+
+
+def _disconnect_reason(error: Exception) -> str:
+    return str(error) if isinstance(error, UpstreamError) else f"{DISCONNECTED_MESSAGE}: {error}"
 
 
 def _httpx_response(httpx: ModuleType, sdk_response: SdkResponse, headers: list[tuple[str, str]]) -> Any:

@@ -121,6 +121,16 @@ class SdkSession:
         response_type = EVENT_STREAM_TYPE if self._exchange.wants_stream else JSON_TYPE
         return SdkResponse(status, response_type, self._report_exchange(translated))
 
+    def fail(self, message: str) -> SdkResponse:
+        """Return the error response for a body that cannot be read."""
+        return self._failure_response(Failure(message))
+
+    def refuse_redirect(self, status: int, problem: str) -> SdkResponse:
+        """Return the error response for a redirect that is not followed. SDKs do not retry its status."""
+        self._failure = problem
+        self._report_exchange(b"")
+        return error_response(self._wire, status, Failure(problem))
+
     def _failure_response(self, failure: Failure) -> SdkResponse:
         """Return the error response for a failure that the upstream sent with a success status."""
         return self._error_response(error_from_failure(failure), failure.native)
