@@ -95,7 +95,7 @@ def test_count_of_evaluations(schema: Json, value: Any, count: int) -> None:
 def test_long_list_of_a_referenced_type_is_validated() -> None:
     edit = {"type": "object", "properties": {"path": {"type": "string"}, "line": {"type": "integer"}}}
     schema = {"properties": {"edits": {"type": "array", "items": {"$ref": "#/$defs/edit"}}}, "$defs": {"edit": edit}}
-    edits = [{"path": f"file{n}", "line": n} for n in range(20_000)]
+    edits = [{"path": f"file{n}", "line": n} for n in range(6000)]
     assert 20_000 < count_evaluations(schema, {"edits": edits}) < MAX_EVALUATIONS
     assert validation_errors({"edits": edits}, schema, "edit") == []
     assert validation_errors({"edits": [*edits, {"path": 1}]}, schema, "edit") == [

@@ -32,10 +32,19 @@ def count_evaluations(schema: Mapping[str, Any], value: Any) -> int:
     named_schemas = dict(_named_schemas(schema))
     if None not in named_schemas:
         return 0
-    try:
-        return _EvaluationCounter(schema, named_schemas).count(schema, value)
-    except RecursionError:
-        return MAX_EVALUATIONS + 1
+    return _EvaluationCounter(schema, named_schemas).count(schema, value)
+
+
+class _Frame:
+    """A pair of a subschema and a value whose evaluations are being counted. The lowest frame has no pair."""
+
+    def __init__(self, pair: tuple[int, int] | None, applied: Iterator[tuple[Any, Any]], count: int) -> None:
+        self.pair = pair
+        self.applied = applied
+        self.count = count
+
+    def add(self, count: int) -> None:
+        self.count = min(self.count + count, MAX_EVALUATIONS + 1)
 
 
 class _EvaluationCounter:
@@ -47,18 +56,29 @@ class _EvaluationCounter:
         self._counts: dict[tuple[int, int], int] = {}
 
     def count(self, schema: Any, value: Any) -> int:
-        if not isinstance(schema, Mapping):
-            return 1
-        pair = (id(schema), id(value))
-        if pair not in self._counts:
-            if len(self._counts) > MAX_EVALUATIONS:
+        """Return the count for this pair. It uses its own stack, because values can be nested deeply."""
+        stack = [_Frame(None, iter([(schema, value)]), 0)]
+        while True:
+            frame = stack[-1]
+            applied = next(frame.applied, None)
+            if applied is None:
+                stack.pop()
+                if frame.pair is None:
+                    return frame.count
+                self._counts[frame.pair] = frame.count
+                stack[-1].add(frame.count)
+                continue
+            subschema, subvalue = applied
+            pair = (id(subschema), id(subvalue))
+            if not isinstance(subschema, Mapping):
+                frame.add(1)
+            elif pair in self._counts:
+                frame.add(self._counts[pair])
+            elif len(self._counts) > MAX_EVALUATIONS:
                 return MAX_EVALUATIONS + 1
-            self._counts[pair] = 1  # a circular reference that leads to the same value
-            total = 1
-            for subschema, subvalue in self._applied(schema, value):
-                total = min(total + self.count(subschema, subvalue), MAX_EVALUATIONS + 1)
-            self._counts[pair] = total
-        return self._counts[pair]
+            else:
+                self._counts[pair] = 1  # for a circular reference that leads to the same value
+                stack.append(_Frame(pair, self._applied(subschema, subvalue), 1))
 
     def _applied(self, schema: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
         """Yield the subschemas that are evaluated directly, each with its value."""
