@@ -7,7 +7,7 @@ twice to the next one takes 2^26 evaluations, although it is short.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from interlingua.common.schema.resolver import as_list, as_mapping, resolve_reference
 
@@ -35,6 +35,16 @@ def count_evaluations(schema: Mapping[str, Any], value: Any) -> int:
     return _EvaluationCounter(schema, named_schemas).count(schema, value)
 
 
+class _Subschemas(NamedTuple):
+    """The subschemas of one schema, by the values to which they apply."""
+
+    in_place: list[Any]
+    properties: Mapping[str, Any]
+    of_each_member: list[Any]
+    of_each_item: list[Any]
+    item_lists: list[list[Any]]
+
+
 class _Frame:
     """A pair of a subschema and a value whose evaluations are being counted. The lowest frame has no pair."""
 
@@ -54,6 +64,7 @@ class _EvaluationCounter:
         self._root = root
         self._named_schemas = named_schemas
         self._counts: dict[tuple[int, int], int] = {}
+        self._subschemas: dict[int, _Subschemas] = {}
 
     def count(self, schema: Any, value: Any) -> int:
         """Return the count for this pair. It uses its own stack, because values can be nested deeply."""
@@ -82,33 +93,37 @@ class _EvaluationCounter:
 
     def _applied(self, schema: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
         """Yield the subschemas that are evaluated directly, each with its value."""
-        for keyword in _REFERENCES:
-            if keyword in schema:
-                yield self._resolve(schema[keyword]), value
-        subschemas = [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
-        subschemas += [branch for keyword in _IN_PLACE_LISTS for branch in as_list(schema.get(keyword))]
-        subschemas += [branch for keyword in _IN_PLACE_MAPS for branch in as_mapping(schema.get(keyword)).values()]
-        yield from ((subschema, value) for subschema in subschemas)
+        subschemas = self._subschemas.get(id(schema))
+        if subschemas is None:
+            subschemas = self._subschemas[id(schema)] = self._read_subschemas(schema)
+        for subschema in subschemas.in_place:
+            yield subschema, value
         if isinstance(value, Mapping):
-            yield from self._applied_to_members(schema, value)
+            for key, member in value.items():
+                if key in subschemas.properties:
+                    yield subschemas.properties[key], member
+                for subschema in subschemas.of_each_member:
+                    yield subschema, member
         elif isinstance(value, list):
-            yield from self._applied_to_items(schema, value)
+            for item in value:
+                for subschema in subschemas.of_each_item:
+                    yield subschema, item
+            for items in subschemas.item_lists:
+                yield from zip(items, value, strict=False)
 
-    def _applied_to_members(self, schema: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-        properties = as_mapping(schema.get("properties"))
-        of_each = [schema[keyword] for keyword in _OF_EACH_MEMBER if keyword in schema]
-        of_each += as_mapping(schema.get("patternProperties")).values()
-        for key, member in value.items():
-            if key in properties:
-                yield properties[key], member
-            yield from ((subschema, member) for subschema in of_each)
-
-    def _applied_to_items(self, schema: Mapping[str, Any], value: list[Any]) -> Iterator[tuple[Any, Any]]:
-        of_each = [schema[keyword] for keyword in _OF_EACH_ITEM if isinstance(schema.get(keyword), Mapping)]
-        for item in value:
-            yield from ((subschema, item) for subschema in of_each)
-        for keyword in ("items", "prefixItems"):
-            yield from zip(as_list(schema.get(keyword)), value, strict=False)
+    def _read_subschemas(self, schema: Mapping[str, Any]) -> _Subschemas:
+        in_place = [self._resolve(schema[keyword]) for keyword in _REFERENCES if keyword in schema]
+        in_place += [schema[keyword] for keyword in _IN_PLACE if keyword in schema]
+        in_place += [branch for keyword in _IN_PLACE_LISTS for branch in as_list(schema.get(keyword))]
+        in_place += [branch for keyword in _IN_PLACE_MAPS for branch in as_mapping(schema.get(keyword)).values()]
+        of_each_member = [schema[keyword] for keyword in _OF_EACH_MEMBER if keyword in schema]
+        return _Subschemas(
+            in_place,
+            as_mapping(schema.get("properties")),
+            [*of_each_member, *as_mapping(schema.get("patternProperties")).values()],
+            [schema[keyword] for keyword in _OF_EACH_ITEM if isinstance(schema.get(keyword), Mapping)],
+            [as_list(schema.get(keyword)) for keyword in ("items", "prefixItems")],
+        )
 
     def _resolve(self, ref: Any) -> Any:
         target = resolve_reference(ref, self._root)
