@@ -58,7 +58,7 @@ class _PieceAt(msgspec.Struct, frozen=True):
 
     piece: Piece
     path: str
-    marks: tuple[CacheMark, ...] = ()
+    marks: list[CacheMark] = []
 
 
 class _MessageDraft(msgspec.Struct):
@@ -80,7 +80,7 @@ class _PendingCall(msgspec.Struct):
     client_id: str
     path: str
     result: Result | None = None
-    marks: tuple[CacheMark, ...] = ()
+    marks: list[CacheMark] = []
 
 
 def _split_turns(messages: Sequence[Message]) -> Iterator[list[tuple[int, Message]]]:
@@ -98,7 +98,7 @@ def _locate_pieces(pieces: Iterable[Piece], path: str) -> list[_PieceAt]:
     items: list[_PieceAt] = []
     for n, piece in enumerate(pieces):
         if isinstance(piece, CacheMark) and items:
-            items[-1] = msgspec.structs.replace(items[-1], marks=(*items[-1].marks, piece))
+            items[-1].marks.append(piece)
         else:
             items.append(_PieceAt(piece, f"{path}[{n}]"))
     return items
@@ -108,7 +108,7 @@ def _result_as_text(result: Result, item: _PieceAt) -> list[_PieceAt]:
     """Convert a result to text of the user. Its images are kept."""
     label = f"[tool {'error' if result.error else 'result'}{f' {result.id}' if result.id else ''}]"
     items = _locate_pieces([Text(label), *result.content], item.path)
-    items[-1] = msgspec.structs.replace(items[-1], marks=(*items[-1].marks, *item.marks))
+    items[-1].marks.extend(item.marks)
     return items
 
 
@@ -255,7 +255,9 @@ class _HistoryRepairer:
                 "the call already has a result",
                 "dropped" if is_same else "merged into it",
             )
-            content, error = call.result.content + ([] if is_same else content), error or call.result.error
+            if not is_same:
+                call.result.content.extend(content)  # in place, because one call may have thousands of results
+            content, error = call.result.content, error or call.result.error
         elif item.path not in leading_paths:
             self._report("result-moved", item.path, "the result does not directly follow its call", "moved there")
         call.result, call.marks = Result(call.call.id, content, error), item.marks or call.marks

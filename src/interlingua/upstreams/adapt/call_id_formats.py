@@ -44,7 +44,7 @@ def _nine_chars_id(call: Call, taken: Set[str]) -> str:
     """Return the id itself if it is valid and unused, else nine characters derived from it."""
     if NINE_CHARS_PATTERN.fullmatch(call.id) and call.id not in taken:
         return call.id
-    seeds = (f"{call.id}/{attempt}".encode(errors="replace") for attempt in count())
+    seeds = (f"{call.id}/{attempt}".encode(errors="surrogatepass") for attempt in count())
     candidates = (blake2s(seed, digest_size=12).hexdigest()[:9] for seed in seeds)
     return next(id for id in candidates if id not in taken)
 

@@ -110,7 +110,8 @@ def narrow_tools_to_choice(request: Request, context: AdaptContext) -> Request:
         return request
     if profile.named and choice.mode == "required" and len(choice.names) == 1:
         return request
-    tools = [tool for tool in request.tools if tool.name in choice.names]
+    names = set(choice.names)
+    tools = [tool for tool in request.tools if tool.name in names]
     if len(tools) < len(request.tools):
         context.report("tools-narrowed", "tools that the tool choice excludes: not offered")
     return replace(request, tools=tools, tool_choice=ToolChoice(choice.mode))

@@ -200,9 +200,9 @@ def join_same_role_messages(request: Request, context: AdaptContext) -> Request:
     joined: list[Message] = []
     for message in request.messages:
         if joined and joined[-1].role == message.role:
-            last = joined.pop()
-            message = Message(last.role, [*last.pieces, *message.pieces], last.name)
-        joined.append(message)
+            joined[-1].pieces.extend(message.pieces)
+        else:
+            joined.append(Message(message.role, [*message.pieces], message.name))
     return _with_messages(request, joined)
 
 

@@ -1,11 +1,12 @@
 """Move files out of tool results for upstreams whose tool messages accept only text.
 
-The files move to the user message after the results, each after a line that states its origin. `restore_files` is the
-inverse, for clients that send requests in this form.
+The files move to the user message after the results, each after a line that states its origin. `OpenResults` moves
+them back, for clients that send requests in this form.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -14,10 +15,12 @@ from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Image, Message, Piece, Request, Result, with_marks
 from interlingua.upstreams.adapt.context import AdaptContext
 
-__all__ = ["is_file", "move_files", "restore_files"]
+__all__ = ["OpenResults", "is_file", "move_files"]
 
 SEE_NEXT_MESSAGE = "[see the next message]"
 """Text of a tool message whose only content were files."""
+_match_origin_line = re.compile(r"\[(?:image|document) from tool call (.*)\]", re.S).fullmatch
+"""Match of the line before a moved file, with the id of its call."""
 
 
 def is_file(piece: object) -> bool:
@@ -68,21 +71,31 @@ def _split_files(result: Result) -> tuple[Result, list[Content]]:
     return msgspec.structs.replace(result, content=texts or [Text(SEE_NEXT_MESSAGE)]), files
 
 
-def restore_files(results: list[Piece], content: Sequence[Content]) -> list[Content]:
-    """Move files back into their results. Return the remaining content."""
-    result_indexes = {
-        _origin_line(file, result.id): n
-        for n, result in enumerate(results)
-        if isinstance(result, Result)
-        for file in (Image(""), Document())
-    }
-    remaining = list(content)
-    while len(remaining) > 1 and isinstance(remaining[0], Text) and remaining[0] in result_indexes:
-        n = result_indexes[remaining[0]]
-        result = results[n]
-        assert isinstance(result, Result)
-        previous = [] if result.content == [Text(SEE_NEXT_MESSAGE)] else result.content
-        marks = [piece for piece in remaining[2:3] if isinstance(piece, CacheMark)]
-        results[n] = msgspec.structs.replace(result, content=[*previous, remaining[1], *marks])
-        remaining = remaining[2 + len(marks) :]
-    return remaining
+class OpenResults:
+    """Results of one message while a request is read. Files that were moved out of them can be moved back."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self.pieces = pieces
+        """The pieces of the message: results and their cache marks."""
+        self._content_by_id: dict[str, list[Content]] = {}  # of the last result with this id
+
+    def add(self, result: Result, marks: Sequence[CacheMark]) -> None:
+        self.pieces += [result, *marks]
+        self._content_by_id[result.id] = result.content
+
+    def restore_files(self, content: Sequence[Content]) -> list[Content]:
+        """Move files back into their results. Return the remaining content."""
+        start = 0
+        while start + 1 < len(content) and (result_content := self._content_for(content[start])) is not None:
+            end = start + 2
+            end += end < len(content) and isinstance(content[end], CacheMark)
+            if result_content == [Text(SEE_NEXT_MESSAGE)]:
+                result_content.clear()
+            result_content += content[start + 1 : end]
+            start = end
+        return list(content[start:])
+
+    def _content_for(self, line: Content) -> list[Content] | None:
+        """Return the content of the result that this line names; None if it names none."""
+        origin = _match_origin_line(line.text) if isinstance(line, Text) else None
+        return self._content_by_id.get(origin[1]) if origin else None

@@ -11,7 +11,7 @@ from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, Role
 from interlingua.core.request import ToolChoice as Choice
 from interlingua.events import Seal
-from interlingua.upstreams.adapt.tool_files import restore_files
+from interlingua.upstreams.adapt.tool_files import OpenResults
 from interlingua.wires.base import Json
 from interlingua.wires.openai_chat.chunk_reader import (
     NAME,
@@ -96,6 +96,7 @@ class _MessageReader:
         self.source_paths = SourcePaths()
         self._seal_key = seal_key
         self._legacy_call_ids: dict[str, str] = {}  # name of a legacy function → id of its last call
+        self._open_results: OpenResults | None = None  # of the last message, if it holds only results
 
     def read(self, message: ObjectReader) -> None:
         role = message.text("role")
@@ -120,39 +121,28 @@ class _MessageReader:
 
     def _append_message(self, role: Role, message: ObjectReader, pieces: list[Piece], name: str = "") -> None:
         self.messages.append(Message(role, self.source_paths.record(pieces, message.path), name))
+        self._open_results = None
 
     def _read_user(self, message: ObjectReader) -> None:
-        content = self._read_content(message)
-        results = self._last_results()
-        originals = [*results]
-        unmoved = restore_files(results, content) if results else content
-        if len(unmoved) < len(content):
-            for old, new in zip(originals, results, strict=True):
-                self.source_paths.transfer(old, new)
-            results += unmoved  # this message exists only to carry the files
-        else:
+        content, results = self._read_content(message), self._open_results
+        unmoved = content if results is None else results.restore_files(content)
+        if results is None or len(unmoved) == len(content):
             self._append_message("user", message, [*content], message.text("name", ""))
-
-    def _last_results(self) -> list[Piece]:
-        """Return the pieces of the last message if all are results; else an empty list."""
-        last = self.messages[-1] if self.messages else None
-        if (
-            last is None
-            or last.role != "user"
-            or not all(isinstance(piece, Result | CacheMark) for piece in last.pieces)
-        ):
-            return []
-        return last.pieces
+            return
+        results.pieces += unmoved  # this message exists only to carry the files
+        if not all(isinstance(piece, CacheMark) for piece in unmoved):
+            self._open_results = None
 
     def _read_result(self, id: str, message: ObjectReader, id_field: str) -> None:
         message.ignore("name")
         content, error = unmark_error(self._read_content(message))
         marks = [piece for piece in content if isinstance(piece, CacheMark)]
         content = [piece for piece in content if not isinstance(piece, CacheMark)]
-        results = self._last_results()
-        if not results:
-            self._append_message("user", message, results := [])
-        results += [self.source_paths.record(Result(id, content, error), message.path, {"id": id_field}), *marks[-1:]]
+        if (results := self._open_results) is None:
+            pieces: list[Piece] = []
+            self._append_message("user", message, pieces)
+            results = self._open_results = OpenResults(pieces)
+        results.add(self.source_paths.record(Result(id, content, error), message.path, {"id": id_field}), marks[-1:])
 
     def _read_assistant(self, message: ObjectReader) -> list[Piece]:
         pieces = [*self._read_reasoning(message), *self._read_content(message)]

@@ -110,6 +110,7 @@ class _ConversationReader:
         self.continues = ""
         self.source_paths = SourcePaths()
         self._seal_key = seal_key
+        self._open_results: list[Piece] | None = None  # pieces of the last message, if results can be added to it
 
     def read_all(self, fields: ObjectReader) -> None:
         if isinstance(raw_input := fields.get("input"), str):
@@ -161,11 +162,14 @@ class _ConversationReader:
             for piece in content:
                 self._add("assistant", piece, item.path)
         else:
-            self._start_message(_ROLES[role], item.path).extend(content)
+            pieces = self._start_message(_ROLES[role], item.path)
+            pieces.extend(content)
+            self._open_results = pieces if role == "user" and not content else None
 
     def _start_message(self, role: Role, path: str) -> list[Piece]:
         pieces: list[Piece] = []
         self.messages.append((role, self.source_paths.record(pieces, path)))
+        self._open_results = None
         return pieces
 
     def _add(self, role: Role, piece: Piece, path: str, fields: Mapping[str, str] | None = None) -> None:
@@ -175,12 +179,9 @@ class _ConversationReader:
         pieces.append(self.source_paths.record(piece, path, fields))
 
     def _add_result(self, result: Result, path: str) -> None:
-        last = self.messages[-1] if self.messages else None
-        continues_message = (
-            last is not None and last[0] == "user" and all(isinstance(piece, Result) for piece in last[1])
-        )
-        pieces = self.messages[-1][1] if continues_message else self._start_message("user", path)
+        pieces = self._start_message("user", path) if self._open_results is None else self._open_results
         pieces.append(self.source_paths.record(result, path, {"id": "call_id"}))
+        self._open_results = pieces
 
     def _read_content(self, item: ObjectReader, key: str) -> list[Content]:
         content = item.content(key)

@@ -82,7 +82,8 @@ def _tool_fields(request: Request, notes: FindingCollector) -> Json:
     body: Json = {"tools": tools}
     if (choice := request.tool_choice) is not None:
         body["tool_choice"] = choice.mode
-        chosen_tools = [_chosen_tool(name, request.tools) for name in choice.names]
+        tools_by_name = {tool.name: tool for tool in reversed(request.tools)}  # the first of several with a name
+        chosen_tools = [_chosen_tool(tools_by_name.get(name) or Tool(name)) for name in choice.names]
         if len(chosen_tools) == 1 and choice.mode == "required":
             body["tool_choice"] = chosen_tools[0]
         elif chosen_tools:
@@ -103,8 +104,7 @@ def _tool_object(tool: Tool, same_wire: bool, notes: FindingCollector) -> Json:
     return {"type": "function", **fields, "parameters": complete_schema(tool.schema), **strict_field, **tool.extra}
 
 
-def _chosen_tool(name: str, tools: list[Tool]) -> Json:
-    tool = next((tool for tool in tools if tool.name == name), Tool(name))
+def _chosen_tool(tool: Tool) -> Json:
     return {"type": tool.kind, **_name_fields(tool)}
 
 

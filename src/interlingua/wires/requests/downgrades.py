@@ -164,19 +164,27 @@ def visible_tools(request: Request, wire: str) -> list[Tool]:
 
     Deferred tools, which the model has to search for first, are offered only on the client's own wire.
     """
-    return [tool for tool in request.tools if request.wire == wire or not tool.deferred]
+    return [tool for tool in request.tools if _is_visible(tool, request, wire)]
+
+
+def _is_visible(tool: Tool, request: Request, wire: str) -> bool:
+    return request.wire == wire or not tool.deferred
 
 
 def tools_for_wire(request: Request, wire: str, notes: FindingCollector) -> list[Tool]:
     """Return the tools as `visible_tools` does, and report the tools and fields that are dropped."""
-    tools = visible_tools(request, wire)
+    if request.wire == wire:
+        return list(request.tools)
+    tools: list[Tool] = []
     for n, tool in enumerate(request.tools):
         path = f"tools[{n}]"
-        if tool not in tools:
+        if not _is_visible(tool, request, wire):
             notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not offered", path)
-        for key in tool.extra if tool in tools and request.wire != wire else ():
+            continue
+        for key in tool.extra:
             notes.report("field-dropped", f"{wire} has no field for {key} of a tool: dropped", f"{path}.{key}")
-    return [msgspec.structs.replace(tool, extra=tool.extra if request.wire == wire else {}) for tool in tools]
+        tools.append(msgspec.structs.replace(tool, extra={}))
+    return tools
 
 
 def as_functions(tools: Iterable[Tool], notes: FindingCollector) -> list[Tool]:

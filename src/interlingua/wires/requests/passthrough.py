@@ -46,7 +46,8 @@ def preserve_unchanged(
     if profile is None:
         unchanged = {key: value for key, value in body.items() if baseline.get(key) == target.get(key)}
         merged = unchanged | {key: value for key, value in merged.items() if baseline.get(key) != target[key]}
-        findings = [finding for finding in findings if finding not in baseline_findings]
+        known_findings = set(baseline_findings)
+        findings = [finding for finding in findings if finding not in known_findings]
     if merged == target:  # the usual case: agents write requests as we do
         return merged, findings
     # Positions in `body` and in `target` may differ. Then the merged body could have another meaning, or be invalid.

@@ -26,11 +26,6 @@ class SourcePaths:
         self._entries[id(parsed)] = (parsed, path, fields or {})
         return parsed
 
-    def transfer(self, old: object, new: object) -> None:
-        """Record the path of `old` for the object that replaces it."""
-        if id(old) in self._entries:
-            self.record(new, *self._entries[id(old)][1:])
-
     def request_paths(
         self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str
     ) -> Mapping[str, str]:

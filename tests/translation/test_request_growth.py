@@ -1,0 +1,25 @@
+"""Translation of a request takes time in proportion to its size, whatever list in it is long.
+
+`python -m bench.growth` prints the measured times.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.growth import GrowthCase, check_case
+from tests.support.growth_requests import CATALOG_CASES, PAIR_CASES, SOURCE_CASES
+
+QUICK_SECONDS, LONG_SECONDS = 0.01, 0.05
+"""CPU time of the smaller input. Some quadratic costs show only in longer inputs."""
+
+
+@pytest.mark.parametrize("case", SOURCE_CASES, ids=lambda case: case.name)
+def test_time_is_linear(case: GrowthCase) -> None:
+    check_case(case, QUICK_SECONDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [*PAIR_CASES, *CATALOG_CASES], ids=lambda case: case.name)
+def test_time_is_linear_for_each_upstream(case: GrowthCase) -> None:
+    check_case(case, LONG_SECONDS)
