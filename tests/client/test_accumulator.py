@@ -413,6 +413,23 @@ def test_truncated_json_body() -> None:
     assert [finding.kind for finding in acc.findings] == ["bad-json"]
 
 
+def test_events_that_are_not_json_fail_the_reply_after_a_hundred() -> None:
+    text = b'data: {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": null}]}\n\n'
+    stop = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+    junk = b"data: junk\n\n"
+    assert accumulate(text, junk * 100, stop).finished
+    acc = accumulate(text, junk * 200, stop)
+    assert (acc.finished, acc.why) == (False, "the upstream sent too many events that cannot be read")
+    assert [finding.kind for finding in acc.findings] == ["bad-json"] * 101
+
+
+def test_error_after_the_reply_is_reported_in_each_choice_at_most_once() -> None:
+    choices = [{"index": n, "delta": {"content": "x"}, "finish_reason": "stop"} for n in range(3)]
+    acc = accumulate({"choices": choices}, *[{"error": {"message": "late"}}] * 5)
+    assert [acc.reply(n).stop_reason for n in range(3)] == ["stop"] * 3
+    assert [len(acc.reply(n).findings) for n in range(3)] == [5, 1, 1]
+
+
 def test_json_body_over_the_limit() -> None:
     acc = accumulate(b'{"a": "', b"x" * 2000, limits=il.Limits(event=1000))
     assert "a body of more than 1,000 bytes" in acc.why

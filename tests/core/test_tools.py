@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlingua.core.tools import Tool, ToolSet
+from interlingua.core.tools import MAX_GUESSED_TOOLS, Tool, ToolSet
 from interlingua.errors import BadInput
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -26,6 +26,13 @@ def test_tool_formats_of_all_wires(tool: Any) -> None:
     offer = ToolSet([tool])
     assert offer.has("read")
     assert offer.match_by_arguments('{"path": "x"}') == "read"
+
+
+def test_no_tool_is_guessed_among_too_many() -> None:
+    read = Tool("read", SCHEMA)
+    others = [Tool(f"tool_{n}") for n in range(MAX_GUESSED_TOOLS)]
+    assert ToolSet([read, *others[1:]]).match_by_arguments('{"path": "x"}') == "read"
+    assert ToolSet([read, *others]).match_by_arguments('{"path": "x"}') is None
 
 
 def test_tool_without_parameters() -> None:

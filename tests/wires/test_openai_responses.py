@@ -14,7 +14,7 @@ from interlingua.core.options import Limits, Options
 from interlingua.core.reasoning_signatures import read_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
-from interlingua.wires.openai_responses.custom_tool_text import CustomToolText
+from interlingua.wires.openai_responses.custom_tool_text import MAX_WRAPPERS, CustomToolText
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter
 from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from tests.support import chat_scenarios as chat
@@ -356,6 +356,14 @@ def test_custom_tool_text(args: str, text: str, guessed: bool) -> None:
         tool_text = CustomToolText()
         extracted = "".join(map(tool_text.feed, pieces)) + tool_text.end()
         assert (extracted, bool(tool_text.note)) == (text, guessed), pieces
+
+
+def test_wrappers_of_a_patch_are_removed_up_to_a_limit() -> None:
+    for count, kept in ((MAX_WRAPPERS, 0), (MAX_WRAPPERS + 1, 1)):
+        tool_text = CustomToolText()
+        patch = "```\n" * count + PATCH + "\n```" * count
+        extracted = tool_text.feed(json.dumps({"input": patch})) + tool_text.end()
+        assert extracted == (patch if kept else PATCH)
 
 
 def test_guessed_input_is_a_finding() -> None:

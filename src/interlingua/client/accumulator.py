@@ -26,7 +26,7 @@ from interlingua.core.tools import ToolsLike
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UpstreamError, UsageError, shorten
 from interlingua.parsing.dialect import Dialect
-from interlingua.translation.reply_decoder import DONE, ReplyDecoder
+from interlingua.translation.reply_decoder import DONE, MAX_UNREADABLE_EVENTS, ReplyDecoder
 from interlingua.wires import get_wire
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.streaming import sse
@@ -71,6 +71,7 @@ class Accumulator:
         self._builders: dict[int, ReplyBuilder] = {}
         self._has_choice = False
         self._unrecognised_chunk = ""  # the first chunk without a choice, as long as no chunk had one
+        self._unreadable_events = 0
         self._closed = False
 
     # ── adding chunks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,15 +147,20 @@ class Accumulator:
             builder.add(event)
 
     def _report_unreadable(self, data: str) -> None:
+        self._unreadable_events += 1
+        if self._unreadable_events > MAX_UNREADABLE_EVENTS + 1:  # the reply has failed
+            return
         self._decoder.pipeline_for(_FIRST_CHOICE)
         finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {data!r:.60}")
         self._collect(_FIRST_CHOICE.index, [finding])
         if self._decoder.inside_call:  # a piece of the call may be lost: better no call than a wrong one
             self._fail(ev.Failure("the upstream sent an event that cannot be read, inside a call"))
+        elif self._unreadable_events > MAX_UNREADABLE_EVENTS:
+            self._fail(ev.Failure("the upstream sent too many events that cannot be read"))
 
     def _fail(self, failure: ev.Failure) -> None:
-        self._decoder.pipeline_for(_FIRST_CHOICE)
-        for index, pipeline in self._decoder.pipelines.items():
+        first = self._decoder.pipeline_for(_FIRST_CHOICE)
+        for index, pipeline in self._decoder.take_running() or [(_FIRST_CHOICE.index, first)]:
             self._collect(index, pipeline.flush() + pipeline.process([failure]))
 
     def _end(self, finished: bool) -> None:

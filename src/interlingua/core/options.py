@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -58,7 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy = "keep"
     """Thinking: sent as thinking (`keep`), sent as text (`as_content`), or removed (`drop`)."""
     limits: Limits = Limits()
-    taken_ids: tuple[str, ...] = ()
+    taken_ids: Collection[str] = ()
     """Call ids that the conversation already contains."""
     served_as: str = ""
     """Model name that is sent to the client. Empty: the upstream's model name."""

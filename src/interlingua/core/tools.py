@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
@@ -22,6 +22,8 @@ ToolsLike: TypeAlias = "ToolSet | Iterable[Tool | Mapping[str, Any]] | None"
 
 MAX_NAME_CHARS = 64
 """Maximum length of a tool name that every wire accepts."""
+MAX_GUESSED_TOOLS = 1000
+"""Largest number of tools among which the tool of a call without a name is searched."""
 TEXT_INPUT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -103,11 +105,6 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
             for item in tools
         ]
 
-    def takes(self, keys: Iterable[str]) -> bool:
-        """Return whether arguments with these keys match this tool's schema."""
-        keys = set(keys)
-        return self.required <= keys <= set(as_mapping(self.schema.get("properties")))
-
     @property
     def required(self) -> set[str]:
         required = self.schema.get("required")
@@ -135,6 +132,28 @@ class ToolSet:
             self._tools = {tool.name: tool for group in groups for tool in group}
         if self._choice is not None and self._choice.mode == "none":
             self._tools = {}
+
+    @cached_property
+    def _names_by_casefold(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for name in self.names:
+            names.setdefault(name.casefold(), []).append(name)
+        return names
+
+    @cached_property
+    def _names_by_local(self) -> dict[str, list[str]]:
+        """Names of the tools of namespaces, by the other names that models use for them."""
+        names: dict[str, list[str]] = {}
+        for tool in (self._tools or {}).values():
+            for local_name in set(_local_names(tool)) if tool.local else ():
+                names.setdefault(local_name, []).append(tool.name)
+        return names
+
+    @cached_property
+    def _param_sets(self) -> list[tuple[str, Set[str], Set[str]]]:
+        """The name, the required params and all params of each tool."""
+        tools = (self._tools or {}).values()
+        return [(tool.name, tool.required, set(as_mapping(tool.schema.get("properties")))) for tool in tools]
 
     @cached_property
     def _full_names(self) -> dict[str, str]:
@@ -188,10 +207,8 @@ class ToolSet:
         stem, _, number = stripped.rpartition(":")
         unnumbered = [stem] if number.isdecimal() else []
         undoubled = [half] if (half := stripped[: len(stripped) // 2]) and stripped == f"{half}.{half}" else []
-        case_matches = [tool for tool in self.names if tool.casefold() == stripped.casefold()]
-        local_matches = [
-            tool.name for tool in (self._tools or {}).values() if tool.local and stripped in _local_names(tool)
-        ]
+        case_matches = self._names_by_casefold.get(stripped.casefold(), [])
+        local_matches = self._names_by_local.get(stripped, [])
         return self.first_offered(
             (stripped, *unnumbered, *undoubled, *_if_unique(case_matches), *_if_unique(local_matches))
         )
@@ -201,9 +218,13 @@ class ToolSet:
         return next((name for name in candidates if self.has(name)), None)
 
     def match_by_arguments(self, arguments: str) -> str | None:
-        """Return the name of the only tool whose params match these arguments; None if none or several match."""
-        keys = read_shallow_object(arguments)
-        matches = [tool.name for tool in (self._tools or {}).values() if keys is not None and tool.takes(keys)]
+        """Return the name of the only tool whose params match these arguments; None if none or several match, or if
+        too many tools are offered to compare all of them with each call."""
+        arguments_object = read_shallow_object(arguments)
+        if arguments_object is None or len(self._tools or ()) > MAX_GUESSED_TOOLS:
+            return None
+        keys = set(arguments_object)
+        matches = [name for name, required, params in self._param_sets if required <= keys <= params]
         return matches[0] if len(matches) == 1 else None
 
     def coercion_for(self, tool: str, key: str) -> ValueCoercion:

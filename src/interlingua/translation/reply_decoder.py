@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.tool_choice import ToolChoiceLike
@@ -20,12 +22,14 @@ from interlingua.wires.base import Choice, Chunk, Json, Wire
 from interlingua.wires.streaming import chunk_decoder, sse
 from interlingua.wires.streaming.chunk_decoder import DecodedChunk
 
-__all__ = ["DONE", "ReplyDecoder"]
+__all__ = ["DONE", "MAX_UNREADABLE_EVENTS", "ReplyDecoder"]
 
 DONE = "[DONE]"
 """Data of the event that ends a stream of chat completions. Upstreams of other wires send it, too."""
 ERROR_EVENT = "error"
 """Name of the SSE event that reports an error, whatever its data looks like."""
+MAX_UNREADABLE_EVENTS = 100
+"""Number of events without a JSON object that are dropped before the reply fails."""
 
 
 class ReplyDecoder:
@@ -49,7 +53,10 @@ class ReplyDecoder:
         """The dialect in use; None until a chunk names the model."""
         self.pipelines: dict[int, ChoicePipeline] = {}
         """The pipeline of each choice that has begun, by the choice's index."""
-        self._options = options
+        self._running: list[tuple[int, ChoicePipeline]] = []
+        """The choices that may not have stopped, by index: those that have are removed when they are found."""
+        # A set, which all choices share.
+        self._options = msgspec.structs.replace(options, taken_ids=frozenset(options.taken_ids))
         self._tracer = tracer
         self._chunks = chunk_decoder.ChunkDecoder()
 
@@ -63,7 +70,9 @@ class ReplyDecoder:
     @property
     def all_stopped(self) -> bool:
         """True if the reply has begun and every choice has its stop reason."""
-        return bool(self.pipelines) and all(pipeline.stopped for pipeline in self.pipelines.values())
+        while self._running and self._running[-1][1].stopped:
+            self._running.pop()
+        return bool(self.pipelines) and not self._running
 
     @property
     def inside_call(self) -> bool:
@@ -136,7 +145,13 @@ class ReplyDecoder:
                 tracer=self._tracer.for_choice(choice.index) if self._tracer is not None else None,
             )
             self.pipelines[choice.index] = pipeline
+            self._running.append((choice.index, pipeline))
         return pipeline
+
+    def take_running(self) -> list[tuple[int, ChoicePipeline]]:
+        """Return each choice that may not have stopped, once: the caller ends it."""
+        running, self._running = self._running, []
+        return running
 
     def report_held(self) -> None:
         """Report the texts that wait in any choice, if the reply is traced."""

@@ -26,7 +26,7 @@ from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.tracer import ReplyTracer
 from interlingua.trace import TraceObserver
 from interlingua.translation.fast_path import FastPath, FastRead
-from interlingua.translation.reply_decoder import DONE, ReplyDecoder
+from interlingua.translation.reply_decoder import DONE, MAX_UNREADABLE_EVENTS, ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder, find_failure
 from interlingua.upstreams import signs_on_wire
 from interlingua.wires import get_wire, reasoning_fields
@@ -38,8 +38,6 @@ from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 __all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
-MAX_UNREADABLE_EVENTS = 100
-"""Number of events without a JSON object that are dropped before the reply fails."""
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
@@ -441,9 +439,10 @@ class Translator:
         """Return the choices that the client's wire can carry; report each dropped one once."""
         if not self._target.SINGLE_CHOICE or (len(choices) == 1 and choices[0].index == 0):
             return choices
-        for index in {choice.index for choice in choices} - {0, *self._dropped_choices}:
-            self._dropped_choices.add(index)
-            common.append(ev.Finding("choice-dropped", f"choice {index}: the client's API has only one; dropped"))
+        for index in {choice.index for choice in choices} - {0}:
+            if index not in self._dropped_choices:
+                self._dropped_choices.add(index)
+                common.append(ev.Finding("choice-dropped", f"choice {index}: the client's API has only one; dropped"))
         return [choice for choice in choices if choice.index == 0]
 
     # ── faults and the end ────────────────────────────────────────────────────────────────────────────────────────

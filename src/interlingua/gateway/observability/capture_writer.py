@@ -144,6 +144,8 @@ class _CaptureFile:
         self._partial_path = folder.path / f".{name}.part"
         self._out: BinaryIO | None = None
         self._buffered: dict[type[ReceivedLine] | type[SentLine], list[tuple[float, bytes]]] = {}
+        self._last_bytes: dict[type[ReceivedLine] | type[SentLine], bytes] = {}
+        """End of the buffered chunks, as long as a secret can be."""
 
     def open(self) -> None:
         try:
@@ -202,9 +204,10 @@ class _CaptureFile:
 
     def write_data(self, at: float, line_type: type[ReceivedLine] | type[SentLine], data: bytes) -> None:
         """Write a chunk. A chunk that ends with a prefix of a secret is buffered until the next one arrives."""
-        buffered = self._buffered.setdefault(line_type, [])
-        buffered.append((at, data))
-        if not self._redactor.has_partial_secret_at_end(b"".join(data for _, data in buffered)):
+        self._buffered.setdefault(line_type, []).append((at, data))
+        last_bytes = self._last_bytes.get(line_type, b"") + data
+        self._last_bytes[line_type] = last_bytes[-self._redactor.longest_secret_bytes :]
+        if not self._redactor.has_partial_secret_at_end(last_bytes):
             self._flush(line_type)
 
     def finish(self, at: float, exchange: ExchangeRecord, truncated: bool) -> None:
@@ -227,6 +230,7 @@ class _CaptureFile:
         """Write the buffered chunks unchanged; if they contain a secret, as one redacted chunk."""
         for line_type in line_types:
             pieces = self._buffered.pop(line_type, [])
+            self._last_bytes.pop(line_type, None)
             joined = b"".join(data for _, data in pieces)
             redacted = self._redactor.redact_bytes(joined)
             for at, data in pieces if redacted == joined else [(pieces[0][0], redacted)]:

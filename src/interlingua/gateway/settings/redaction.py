@@ -76,6 +76,8 @@ class Redactor:
         self._forms = sorted(
             forms, key=lambda form: (-len(form), form)
         )  # longest first: a secret may contain another one
+        self.longest_secret_bytes = len(self._forms[0]) if self._forms else 0
+        """Length of the longest secret known by value, in any encoding."""
 
     def with_credentials(self, headers: Mapping[str, str]) -> Redactor:
         """Return a redactor that also redacts the client's key, which may be forwarded to an upstream."""

@@ -5,6 +5,7 @@ So a complete message and its stream agree by construction.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -140,10 +141,10 @@ def _write_message(events: list[ev.Event], options: Options, template: Json | No
 def _join_frames(frames: list[MessageFrame]) -> Json:
     """Join the frames of a stream into a message, as a client does."""
     message: Json = {}
-    args: list[str] = []
+    texts: dict[str, list[str]] = {}  # of the open block, by field
     for frame in frames:
         if isinstance(frame, BlockDelta):
-            _join_delta(message["content"][-1], frame, args)
+            texts.setdefault(DELTA_TEXT_FIELDS[frame.delta_type], []).append(frame.text)
             continue
         assert not isinstance(frame, bytes)  # raw frames exist in streams only
         match frame["type"]:
@@ -151,20 +152,21 @@ def _join_frames(frames: list[MessageFrame]) -> Json:
                 message = {**frame["message"], "content": []}
             case "content_block_start":
                 message["content"].append(dict(frame["content_block"]))
-                args = []
+                texts = {}
             case "content_block_stop":
-                if args:
-                    message["content"][-1]["input"] = _parse_input("".join(args))
+                _complete_block(message["content"][-1], texts)
             case "message_delta":
                 message |= {**frame["delta"], "usage": {**message["usage"], **frame["usage"]}}
     return message
 
 
-def _join_delta(block: Json, delta: BlockDelta, args: list[str]) -> None:
-    if delta.delta_type == "input_json_delta":
-        args.append(delta.text)
-    else:
-        block[DELTA_TEXT_FIELDS[delta.delta_type]] += delta.text
+def _complete_block(block: Json, texts: dict[str, list[str]]) -> None:
+    """Add the texts of the deltas to a block. They are joined once, because a block may have thousands."""
+    for field, pieces in texts.items():
+        if field == DELTA_TEXT_FIELDS["input_json_delta"]:
+            block["input"] = _parse_input("".join(pieces))
+        else:
+            block[field] += "".join(pieces)
 
 
 def _parse_input(args: str) -> Any:
@@ -180,7 +182,7 @@ def _rewritten_fields(message: Json, template: Json) -> Json:
 
     Blocks with the same content stay as they are, and blocks of types that are not translated stay in their place.
     """
-    new_blocks: list[Json] = message["content"]
+    new_blocks: deque[Json] = deque(message["content"])
     content: list[Json] = []
     for block in template["content"]:
         if not isinstance(block, dict):
@@ -188,9 +190,9 @@ def _rewritten_fields(message: Json, template: Json) -> Json:
         if block.get("type") not in TRANSLATED_BLOCK_TYPES:
             content.append(block)
         elif new_blocks and new_blocks[0]["type"] == block["type"]:
-            content.append(_merge_block(new_blocks.pop(0), block))
+            content.append(_merge_block(new_blocks.popleft(), block))
     fields = {key: message[key] for key in ("stop_reason", "stop_sequence", "usage")}
-    return {**fields, "role": "assistant", "type": "message", "content": content + new_blocks}
+    return {**fields, "role": "assistant", "type": "message", "content": [*content, *new_blocks]}
 
 
 def _merge_block(new: Json, old: Json) -> Json:

@@ -26,12 +26,13 @@ _BlockType: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_u
 
 
 class _OpenBlock:
-    """Open block. `position`: its position among all blocks, which its index should equal.
+    """Open block. `index`: the upstream's. `position`: its position among all blocks, which its index should equal.
 
     `signature`: the signature in its start, buffered until the block ends; None after one was sent.
     """
 
-    def __init__(self, position: int, block_type: _BlockType) -> None:
+    def __init__(self, index: int, position: int, block_type: _BlockType) -> None:
+        self.index = index
         self.position = position
         self.block_type: _BlockType = block_type
         self.signature: str | None = ""
@@ -53,6 +54,7 @@ class BlockReader:
         self._limits = limits
         self._arguments_policy = arguments
         self._open_blocks: dict[int, _OpenBlock] = {}  # by the index that the upstream sent
+        self._call_blocks: list[_OpenBlock] = []  # blocks of calls; closed ones are removed when they are found
         self.count = 0
         """Number of blocks that have begun."""
         self._call_count = 0
@@ -75,7 +77,7 @@ class BlockReader:
         content: Json = raw if isinstance(raw, dict) else {}
         block_type = content.get("type")
         block = self._open_blocks[index] = _OpenBlock(
-            position, block_type if block_type in TRANSLATED_BLOCK_TYPES else "other"
+            index, position, block_type if block_type in TRANSLATED_BLOCK_TYPES else "other"
         )
         if start_reader := _START_READERS.get(block.block_type):
             start_reader(self, block, content, choice)
@@ -114,6 +116,7 @@ class BlockReader:
         if not id:
             choice.report("no-id", f"a call of {name!r} without an id: one is created")
         block.call = _OpenCall(self._call_count, name, ToolInputMerger(start, self._limits, self._arguments_policy))
+        self._call_blocks.append(block)
         self._call_count += 1
         choice.events.append(ev.CallStart(block.call.key, id or None, name))
         choice.exact &= start == {} and encode_id(id) == id
@@ -207,8 +210,13 @@ class BlockReader:
             self._end_call(call, choice)
 
     def _last_call(self) -> _OpenCall | None:
-        calls = [block.call for block in self._open_blocks.values() if block.call and not block.call.input.ended]
-        return calls[-1] if calls else None
+        """Return the last call whose block is open and whose arguments are not complete."""
+        while self._call_blocks:
+            block = self._call_blocks[-1]
+            if block.call and not block.call.input.ended and self._open_blocks.get(block.index) is block:
+                return block.call
+            self._call_blocks.pop()
+        return None
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -240,8 +240,9 @@ class ChatEmitter:
             }
         rows: list[Json] = []
         usage = _last_usage(common)
+        raw_choices = _raw_choices(template)
         for index, events in choice_events:
-            rows += self._choice_rows(index, events, _raw_choice(template, index) if template else template)
+            rows += self._choice_rows(index, events, raw_choices.get(index, {}))
             usage = _last_usage(events) or usage
         if usage is None and not extra_fields:
             return b"".join([self._encode_frame(row) for row in rows])
@@ -389,8 +390,10 @@ def _untranslated_fields(delta: Json) -> Json:
     return {key: value for key, value in delta.items() if key not in _TRANSLATED_DELTA_FIELDS and value is not None}
 
 
-def _raw_choice(chunk: Json, index: int) -> Json:
+def _raw_choices(chunk: Json) -> dict[int, Json]:
+    """Return the choices of a chunk by their index; the first of several with the same index."""
+    choices: dict[int, Json] = {}
     for position, choice in enumerate(as_list(chunk.get("choices"))):
-        if isinstance(choice, dict) and choice_index(choice, position) == index:
-            return choice
-    return {}
+        if isinstance(choice, dict):
+            choices.setdefault(choice_index(choice, position), choice)
+    return choices

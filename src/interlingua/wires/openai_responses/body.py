@@ -6,6 +6,7 @@ A body is read like the final event of a stream, and written as the `response` o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
@@ -73,11 +74,13 @@ def _merge_into_template(response: Json, template: Json) -> Json:
     """
     original_items = [as_dict(item) for item in as_list(template.get("output"))]
     originals_by_content = {_item_content(item): item for item in original_items if text_kind_of(item)}
-    output = [originals_by_content.get(_item_content(item), item) for item in response["output"]]
+    written = iter([originals_by_content.get(_item_content(item), item) for item in response["output"]])
+    output: list[Json] = []
     for position, item in enumerate(original_items):
         if text_kind_of(item) is None:
-            output.insert(min(position, len(output)), item)
-    return {**template, **response, "output": output}
+            output += islice(written, position - len(output))
+            output.append(item)
+    return {**template, **response, "output": [*output, *written]}
 
 
 def _item_content(item: Json) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ TEXT_KEYS = ("input", "patch", "code")
 """Keys under which models write the text. The correct key is first."""
 MAX_HEAD_CHARS = 200
 PATCH_HEADER = "*** Begin Patch"
+MAX_WRAPPERS = 4
+"""Largest number of code fences and heredocs around a patch that are removed. Models write one or two."""
 
 _match_head = re.compile(rf'\s*\{{\s*"({"|".join(TEXT_KEYS)})"\s*:\s*"').match
 _match_text = re.compile(
@@ -28,9 +30,9 @@ _search_high_surrogate = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F
 _escape_pattern = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\[^u]", re.S)
 _SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WRAPPER_OPENERS = ("```", "<<", "apply_patch")
-_match_fence = re.compile(r"\s*```[^\n]*\n(?P<text>.*?)\n?```\s*", re.S).fullmatch
+_match_fence = re.compile(r"\s*+```[^\n]*\n(?P<text>.*?)\n?```\s*", re.S).fullmatch
 _match_heredoc = re.compile(
-    r"\s*(?:apply_patch)?\s*<<-?\s*(['\"]?)(?P<word>\w+)\1[^\n]*\n(?P<text>.*?)\n(?P=word)\s*", re.S
+    r"\s*+(?:apply_patch)?\s*+<<-?\s*+(['\"]?)(?P<word>\w+)\1[^\n]*\n(?P<text>.*?)\n(?P=word)\s*", re.S
 ).fullmatch
 
 
@@ -49,6 +51,7 @@ class CustomToolText:
         self._state = _State.BEFORE_TEXT
         self._buffer = ""  # arguments not parsed yet
         self._other_format: list[str] = []  # arguments in another format, parsed at the end
+        self._after_text: list[str] = []  # arguments after the text
         self._wrapper = _WrapperRemover()
 
     @classmethod
@@ -63,6 +66,9 @@ class CustomToolText:
         if self._state is _State.OTHER_FORMAT:
             self._other_format.append(args)
             return ""
+        if self._state is _State.AFTER_TEXT:
+            self._after_text.append(args)
+            return ""
         self._buffer += args
         if self._state is _State.BEFORE_TEXT:
             self._read_head()
@@ -70,7 +76,7 @@ class CustomToolText:
 
     def end(self) -> str:
         """Return the rest of the text, at the end of the arguments."""
-        buffered, self._buffer = self._buffer, ""
+        buffered, self._buffer = "".join([self._buffer, *self._after_text]), ""
         remainder = ""
         if self._state is _State.IN_TEXT:
             remainder = _decode_escapes(buffered)
@@ -153,8 +159,9 @@ class _WrapperRemover:
 
     def end(self) -> str:
         text = inner = self._take_buffer()
-        while match := _match_fence(inner) or _match_heredoc(inner):
-            inner = match["text"]
+        for _ in range(MAX_WRAPPERS):
+            if match := _match_fence(inner) or _match_heredoc(inner):
+                inner = match["text"]
         if inner is text or not inner.lstrip().startswith(PATCH_HEADER):
             return text
         self.note = "the patch was wrapped in a code fence or a heredoc"

@@ -283,11 +283,11 @@ class ItemReader:
         if event_class is None:
             self._emit_arguments(item, part_key, text, choice)
         elif text:
-            digest = item.text_digest(part_key)
+            is_new_part = not item.text_digest(part_key).size
             # Parts of a reasoning item are paragraphs, usually with a title each.
-            separator = "\n\n" if text_kind.item_type == "reasoning" and not digest.size and item.has_text else ""
+            separator = "\n\n" if text_kind.item_type == "reasoning" and is_new_part and item.has_text else ""
             choice.events.append(event_class(separator + text))
-            digest.add(text)
+            item.add_text(part_key, text)
 
     def _emit_arguments(self, item: ItemState, part_key: PartKey, text: str, choice: Choice) -> None:
         if item.finished:
@@ -304,7 +304,7 @@ class ItemReader:
             choice.exact &= accepted == text
         else:
             accepted, surplus = write_json(text)[1:-1], ""
-        item.text_digest(part_key).add(text[: len(text) - len(surplus)] if surplus else text)
+        item.add_text(part_key, text[: len(text) - len(surplus)] if surplus else text)
         if surplus and surplus.strip():
             choice.report("after-arguments", f"text after the end of the arguments: dropped {surplus!r:.60}")
         if accepted or runaway:
@@ -313,10 +313,10 @@ class ItemReader:
     def _buffer_arguments(self, item: ItemState, part_key: PartKey, text: str, choice: Choice) -> None:
         """Buffer arguments until the name of the call arrives."""
         choice.exact = False
-        item.pending_arguments.append(text)
-        item.text_digest(part_key).add(text)
+        item.buffer_arguments(text)
+        item.add_text(part_key, text)
         limit = self._limits.held
-        if sum(map(len, item.pending_arguments)) <= limit:
+        if item.pending_chars <= limit:
             return
         message = f"a call without a name is longer than {limit:,} characters"
         if self._limits.over == "error":

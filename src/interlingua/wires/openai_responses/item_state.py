@@ -100,14 +100,23 @@ class ItemState:
         self.call_id = raw_item.get("call_id")
         self.initial_item = raw_item
         self.text_digests: dict[PartKey, TextDigest] = {}
+        self.has_text = False
+        """True if a part of the item has text."""
         self.pending_arguments: list[str] = []
+        self.pending_chars = 0
+        """Number of characters in `pending_arguments`."""
         self.call: CallState | None = None
         self.finished = False
         self._reported_kinds: set[str] = set()
 
-    @property
-    def has_text(self) -> bool:
-        return any(digest.size for digest in self.text_digests.values())
+    def add_text(self, part_key: PartKey, text: str) -> None:
+        """Add text to a part: its length and checksum are kept."""
+        self.text_digest(part_key).add(text)
+        self.has_text = self.has_text or bool(text)
+
+    def buffer_arguments(self, text: str) -> None:
+        self.pending_arguments.append(text)
+        self.pending_chars += len(text)
 
     def text_digest(self, part_key: PartKey) -> TextDigest:
         digest = self.text_digests.get(part_key)
@@ -131,7 +140,7 @@ class ItemState:
         """Return and clear the buffered arguments, and reset the digests of what was sent."""
         text = "".join(self.pending_arguments)
         if self.pending_arguments:
-            self.pending_arguments, self.text_digests = [], {}
+            self.pending_arguments, self.pending_chars, self.text_digests, self.has_text = [], 0, {}, False
         return text
 
     def has_any_id(self, ids: tuple[Any, ...]) -> bool:
@@ -156,6 +165,7 @@ class ItemIndex:
         self.items: list[ItemState] = []
         self._by_index: dict[int, ItemState] = {}
         self._by_id: dict[str, ItemState] = {}
+        self._unfinished: dict[str, list[ItemState]] = {}  # by type; finished ones are removed when they are found
 
     def add(self, raw_item: Json, index: Any) -> ItemState:
         """Add a new item. An item without an index gets its position in the list as index."""
@@ -165,6 +175,7 @@ class ItemIndex:
         else:
             self._by_index.setdefault(len(self.items), item)
         self.items.append(item)
+        self._unfinished.setdefault(item.type, []).append(item)
         for id in (raw_item.get("id"), raw_item.get("call_id")):
             if isinstance(id, str):
                 self._by_id.setdefault(id, item)
@@ -185,7 +196,7 @@ class ItemIndex:
             return same_index if same_index is None or same_id is None or same_index.has_any_id(ids) else same_id
         if same_id is not None or any(isinstance(id, str) for id in ids):
             return same_id
-        return next((item for item in reversed(self.items) if item.type == item_type and not item.finished), None)
+        return self._last_unfinished(item_type)
 
     def find_in_output(self, position: int, raw_item: Json) -> ItemState | None:
         """Find an item of the final event by its id first, because upstreams may leave items out of that event."""
@@ -196,6 +207,12 @@ class ItemIndex:
             return same_id
         both_have_call_ids = isinstance(same_index.call_id, str) and isinstance(raw_item.get("call_id"), str)
         return same_index if not both_have_call_ids else None
+
+    def _last_unfinished(self, item_type: str) -> ItemState | None:
+        items = self._unfinished.get(item_type, [])
+        while items and (items[-1].finished or items[-1].type != item_type):
+            items.pop()
+        return items[-1] if items else None
 
     def _find_by_ids(self, ids: tuple[Any, ...]) -> ItemState | None:
         return next((self._by_id[id] for id in ids if isinstance(id, str) and id in self._by_id), None)

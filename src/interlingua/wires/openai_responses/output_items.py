@@ -190,19 +190,19 @@ class OutputItems:
     def __init__(self, sign_reasoning: Callable[[OutputItem], Json]) -> None:
         self._sign_reasoning = sign_reasoning
         self._bodies: dict[int, Json] = {}
-        self._open_items: list[OutputItem] = []
+        self._next_index = 0  # after all items
+        self._open_items: dict[int, OutputItem] = {}  # by index, the last one that was opened at the end
         self._output_indexes: dict[int, int] = {}  # by the upstream's index
         self._item_template: Json = {}  # item that the upstream has started and this emitter has not
 
     @property
     def finished(self) -> list[Json]:
         """The items that have ended, in order."""
-        unfinished = {item.index for item in self._open_items}
-        return [self._bodies[index] for index in sorted(self._bodies) if index not in unfinished]
+        return [self._bodies[index] for index in sorted(self._bodies) if index not in self._open_items]
 
     def open_item_for(self, text_kind: TextKind) -> OutputItem | None:
         """Return the open item that text of this kind continues, or None."""
-        item = self._open_items[-1] if self._open_items else None
+        item = next(reversed(self._open_items.values()), None)
         return (
             item
             if item
@@ -212,7 +212,7 @@ class OutputItems:
 
     def open_call(self) -> OutputItem:
         """Return the open call."""
-        return next(item for item in self._open_items if item.text_kind in _CALL_KINDS)
+        return next(item for item in self._open_items.values() if item.text_kind in _CALL_KINDS)
 
     def start_item(self, text_kind: TextKind, fields: Json, seed: str) -> OutputItem:
         """Start a new item at the end. It copies id and extra fields of the upstream's item if the types match."""
@@ -221,30 +221,34 @@ class OutputItems:
             if self._item_template.get("type") == text_kind.item_type
             else ({}, self._item_template)
         )
-        index = max(self._bodies, default=-1) + 1
+        index = self._next_index
         extra_fields = {key: value for key, value in template.items() if key not in _WRITTEN_FIELDS}
         id = template.get("id") or derive_id(text_kind.id_prefix, f"{seed}/{index}")
         empty: Json = {"summary": []} if text_kind.item_type == "reasoning" else {}
         empty[text_kind.parts_field or text_kind.text_field] = [] if text_kind.parts_field else ""
         item = OutputItem(text_kind, index, {"type": text_kind.item_type, "id": id, **extra_fields, **fields, **empty})
-        self._open_items.append(item)
-        self._bodies[index] = item.body
+        self._open_items[index] = item
+        self._set_body(index, item.body)
         return item
 
+    def _set_body(self, index: int, body: Json) -> None:
+        self._bodies[index] = body
+        self._next_index = max(self._next_index, index + 1)
+
     def end_item(self, item: OutputItem, status: str) -> Iterator[Frame]:
-        self._open_items.remove(item)
+        del self._open_items[item.index]
         if item.text_kind.item_type == "reasoning" and "encrypted_content" not in item.body:
             item.body |= self._sign_reasoning(item)
         yield from item.end_frames(status)
 
     def truncate_item(self, item: OutputItem) -> None:
         """End a truncated item. No `output_item.done` is sent for it."""
-        self._open_items.remove(item)
+        del self._open_items[item.index]
         item.complete_body("incomplete")
 
     def end_open_items(self, status: str) -> Iterator[Frame]:
         """End all open items."""
-        for item in list(self._open_items):
+        for item in list(self._open_items.values()):
             yield from self.end_item(item, status)
 
     # ── upstreams on this wire ────────────────────────────────────────────────────────────────────────────────────
@@ -258,18 +262,18 @@ class OutputItems:
         if event_type in (ITEM_ADDED, ITEM_DONE):
             raw_item = as_dict(chunk.get("item"))
             item = OutputItem.from_upstream(index, raw_item) if event_type == ITEM_ADDED else None
-            self._bodies[index] = item.body if item else raw_item
-            self._open_items = [other for other in self._open_items if other.index != index] + ([item] if item else [])
-        else:
-            for item in self._open_items:
-                if item.index == index:
-                    item.apply_upstream_event(event_type, chunk)
+            self._set_body(index, item.body if item else raw_item)
+            self._open_items.pop(index, None)
+            if item:
+                self._open_items[index] = item
+        elif index in self._open_items:
+            self._open_items[index].apply_upstream_event(event_type, chunk)
 
     def adopt_template(self, template: Json) -> Iterator[Frame]:
         """Read an upstream event that is rewritten: a new item ends the text before it and is the template for ours."""
         if template.get("type") == ITEM_ADDED:
             raw_item = as_dict(template.get("item"))
-            if not any(item.text_kind in _CALL_KINDS for item in self._open_items):
+            if not any(item.text_kind in _CALL_KINDS for item in self._open_items.values()):
                 yield from self.end_open_items("completed")
             self._item_template = raw_item if text_kind_of(raw_item) else {}
 
@@ -290,11 +294,11 @@ class OutputItems:
         fields = {key: value for key, value in template.items() if key != "type"}
         if isinstance(index, int):
             if event_type in (ITEM_ADDED, ITEM_DONE):
-                self._bodies[self._output_indexes.setdefault(index, max(self._bodies, default=-1) + 1)] = raw_item
+                self._set_body(self._output_indexes.setdefault(index, self._next_index), raw_item)
             fields["output_index"] = self._output_indexes.get(index, index)
-            for item in self._open_items:
-                if item.index == fields["output_index"] and "item_id" in template:
-                    fields["item_id"] = item.id
-                    if event_type == ANNOTATION_ADDED:
-                        item.apply_upstream_event(event_type, template)
+            item = self._open_items.get(fields["output_index"])
+            if item is not None and "item_id" in template:
+                fields["item_id"] = item.id
+                if event_type == ANNOTATION_ADDED:
+                    item.apply_upstream_event(event_type, template)
         yield event_type, fields
