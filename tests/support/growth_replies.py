@@ -109,6 +109,9 @@ CHAT_STREAMS: dict[str, Callable[[int], Reply]] = {
     "choices, and unknown fields": lambda n: Reply(
         [_chat(*(choice | {"unknown": k} for k, choice in enumerate(_stopped_choices(n))))]
     ),
+    "choices that are rewritten": lambda n: Reply(
+        [_chat(*(choice | {"finish_reason": "end_turn"} for choice in _stopped_choices(n)))]
+    ),
     "choices, and errors after them": lambda n: Reply(
         [_chat(*_stopped_choices(n)), *[{"error": {"message": "late"}}] * n]
     ),

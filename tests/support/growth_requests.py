@@ -18,7 +18,7 @@ from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from tests.support.growth import GrowthCase
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["CATALOG_CASES", "PAIR_CASES", "SOURCE_CASES"]
+__all__ = ["CATALOG_CASES", "PROFILE_CASES", "SOURCE_CASES"]
 
 Json: TypeAlias = dict[str, Any]
 SEAL_KEY = b"a key for the tests"
@@ -405,17 +405,16 @@ SOURCE_CASES = [
     for kind, source, make in _sources()
 ]
 """Each kind from each client, for strict upstreams of all wires."""
-PAIR_CASES = [
+PROFILE_CASES = [
     GrowthCase(
-        f"{kind}, {source} to {target}, {profile.name}",
+        f"{kind}, {source}, {profile.name}",
         make,
-        partial(_translate, source=source, targets=(target,), profiles=(profile,)),
+        partial(_translate, source=source, targets=ALL_WIRES, profiles=(profile,)),
     )
     for kind, source, make in _sources()
-    for target in ALL_WIRES
     for profile in (UNKNOWN_PROFILE, STRICT, GENEROUS)
 ]
-"""Each kind for each pair of wires and each profile of the tests."""
+"""Each kind from each client, for upstreams of all wires, with each profile of the tests."""
 CATALOG_CASES = [
     GrowthCase(
         f"{kind}, {source} to all profiles",

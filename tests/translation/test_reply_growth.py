@@ -10,7 +10,7 @@ import pytest
 from tests.support.growth import GrowthCase, check_case
 from tests.support.growth_replies import BODY_CASES, STREAM_CASES
 
-QUICK_SECONDS, LONG_SECONDS = 0.008, 0.05
+QUICK_SECONDS, LONG_SECONDS = 0.008, 0.03
 """CPU time of the smaller input. Some quadratic costs show only in longer inputs."""
 
 

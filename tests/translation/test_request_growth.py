@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.growth import GrowthCase, check_case
-from tests.support.growth_requests import CATALOG_CASES, PAIR_CASES, SOURCE_CASES
+from tests.support.growth_requests import CATALOG_CASES, PROFILE_CASES, SOURCE_CASES
 
 QUICK_SECONDS, LONG_SECONDS = 0.01, 0.05
 """CPU time of the smaller input. Some quadratic costs show only in longer inputs."""
@@ -20,6 +20,6 @@ def test_time_is_linear(case: GrowthCase) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*PAIR_CASES, *CATALOG_CASES], ids=lambda case: case.name)
-def test_time_is_linear_for_each_upstream(case: GrowthCase) -> None:
+@pytest.mark.parametrize("case", [*PROFILE_CASES, *CATALOG_CASES], ids=lambda case: case.name)
+def test_time_is_linear_for_each_profile(case: GrowthCase) -> None:
     check_case(case, LONG_SECONDS)
