@@ -5,6 +5,7 @@ Clients accept one open call at a time. Other calls and text are buffered here a
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -27,7 +28,8 @@ class PendingQueue:
     """
 
     def __init__(self) -> None:
-        self.pending: dict[int | None, list[QueuedEvent]] = {}
+        # An ordinary dict would search for its first entry among all that were removed.
+        self.pending: OrderedDict[int | None, list[QueuedEvent]] = OrderedDict()
         self.buffered_chars = 0
         """Number of characters in the queue."""
 
@@ -40,7 +42,7 @@ class PendingQueue:
 
     def pop_first(self) -> list[QueuedEvent]:
         """Remove the first entry and return all of its events."""
-        events = self.pending.pop(next(iter(self.pending)))
+        _, events = self.pending.popitem(last=False)
         self.buffered_chars -= sum(map(_char_count, events))
         return events
 
