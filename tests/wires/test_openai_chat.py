@@ -625,8 +625,9 @@ def test_input_of_custom_tools_finds_its_call_by_order() -> None:
         lambda n: {"id": f"id{n}", "function": {"arguments": "{"}},
         lambda n: call_start("f", "", None, f"id{n}"),
         lambda n: call_start("f", "", None, f"id{n}") if n < 4000 else call_delta("{}", 7999 - n),
+        lambda n: call_start("f", "", None, f"id{n}") if n < 4000 else call_delta("{}", None),
     ],
-    ids=["indexes", "ids", "starts", "starts, then arguments in reverse order"],
+    ids=["indexes", "ids", "starts", "starts, then arguments in reverse order", "starts, then arguments"],
 )
 def test_matching_of_many_entries_is_linear(entry: Any) -> None:
     assembler = ToolCallAssembler(Limits())

@@ -2,8 +2,8 @@
 
 It repairs what upstreams get wrong. They leave out or repeat `index`, `id`, `type` and `name`, put several calls on
 one index, and send arguments as an object, as null, twice, or with more text after them. One function decides which
-call an entry belongs to: `_owning_call`. If several calls may have the index of an entry, none of them gets
-the arguments.
+call an entry belongs to: `_owning_call`. If several calls may own the arguments of an entry, none of them gets
+them, and no call without arguments is complete: better no call than one with the arguments of another.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class _PendingCall:
         self.name: str | None = None
         self.args = ArgumentsStream(limits.held, limits.blanks, repairs=repairs)
         self.early_arguments: list[str] = []
+        self.has_arguments = False
         self.ended = False
         self.is_custom = False
         self.early_size = 0
@@ -48,6 +49,11 @@ class _PendingCall:
     def is_repeated_by(self, text: str) -> bool:
         """Return whether the text begins with all the arguments so far."""
         return self.digest.size > 0 and self.digest.remainder(text) is not None
+
+    @property
+    def may_lack_arguments(self) -> bool:
+        """True if dropped arguments may be a part of this call. Not if its own ones began as JSON."""
+        return self.is_custom or not self.args.scanner.first_char
 
 
 class ToolCallAssembler:
@@ -64,6 +70,12 @@ class ToolCallAssembler:
         """Open calls that started without an index, by key: of functions, and of custom tools."""
         self._without_id: dict[int, _PendingCall] = {}
         """Open calls that started without an id, by key."""
+        self._without_name: dict[int, _PendingCall] = {}
+        self._open: tuple[dict[int, _PendingCall], ...] = ({}, {})
+        """Calls that more arguments may belong to, by key: of functions, and of custom tools."""
+        self._receiving: _PendingCall | None = None
+        """The call that received arguments last; None if another call has started since."""
+        self._has_dropped_arguments = False
         self._unmatched: dict[tuple[bool, int], list[Any]] = {}
         """Arguments on an index that may belong to several open calls, by kind of tool and index."""
         self._unmatched_size = 0
@@ -73,9 +85,10 @@ class ToolCallAssembler:
     def read(self, entries: list[Any]) -> tuple[list[ev.Event], bool]:
         """Read the entries of one chunk. Returns: the events, and whether the entries are written as clients expect."""
         exact = True
-        for entry in entries:
+        owners = self._calls_by_position(entries)
+        for entry, owner in zip(entries, owners, strict=True):
             if isinstance(entry, dict):
-                exact &= self._read_entry(entry, is_only_entry=len(entries) == 1)
+                exact &= self._read_entry(entry, owner, is_only_entry=len(entries) == 1)
             else:
                 self._report("bad-chunk", f"an entry of tool_calls is not an object: {entry!r:.60}; dropped")
                 exact = False
@@ -90,6 +103,7 @@ class ToolCallAssembler:
         call = self._by_index.get(index)
         if call is None or call.name is None or call.is_custom or (call.ended and self._waiting[False]):
             return None
+        self._note_receiver(call, arguments)
         untouched = self._add_arguments(call, arguments)
         return self._drain(), untouched and index == call.key
 
@@ -98,10 +112,12 @@ class ToolCallAssembler:
 
         `truncated`: a limit or filter cut the reply. Then the last call counts as cut too if it has no arguments.
         """
-        calls_without_arguments = self._place_unmatched_at_end()
+        self._place_unmatched_at_end()
+        self._has_dropped_arguments |= any(call.has_arguments for call in self._without_name.values())
         for call in self._calls:
-            may_be_cut = (truncated and call is self._calls[-1]) or call.key in calls_without_arguments
-            if call.is_custom and call.name is not None and not may_be_cut:
+            is_cut = truncated and call is self._calls[-1] and (call.is_custom or call.args.empty)
+            is_cut |= self._has_dropped_arguments and call.may_lack_arguments
+            if call.is_custom and call.name is not None and not is_cut:
                 self._add_arguments(call, ARGUMENTS_CLOSER)
             if call.name is None:
                 text = "".join(call.early_arguments)
@@ -109,7 +125,7 @@ class ToolCallAssembler:
                     "call-without-name", f"a call without a name (id {call.id!r}): its arguments are sent as text"
                 )
                 self._events += [ev.TextDelta(text)] if text else []
-            elif not call.ended and not call.args.unfinished and not (may_be_cut and call.args.empty):
+            elif not call.ended and not call.args.unfinished and not is_cut:
                 self._end_call(call)  # unfinished arguments: the call is truncated, whatever the finish_reason
         return self.flush()
 
@@ -122,7 +138,8 @@ class ToolCallAssembler:
                 self._report_notes(call)
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
         self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
-        self._waiting, self._without_id = ({}, {}), {}
+        self._waiting, self._open, self._without_id, self._without_name = ({}, {}), ({}, {}), {}, {}
+        self._receiving, self._has_dropped_arguments = None, False
         return self._drain()
 
     def _drain(self) -> list[ev.Event]:
@@ -140,17 +157,22 @@ class ToolCallAssembler:
 
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read_entry(self, entry: dict[str, Any], is_only_entry: bool) -> bool:
-        """Read one entry. Returns: whether it may be forwarded unchanged."""
+    def _read_entry(self, entry: dict[str, Any], owner: _PendingCall | None, is_only_entry: bool) -> bool:
+        """Read one entry. `owner`: its call, if its position decides.
+
+        Returns: whether it may be forwarded unchanged.
+        """
         custom = custom_tool_call(entry)
         function = _function_object(entry) if custom is None else custom
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
-        call = self._owning_call(entry, id, name, function.get("arguments"), is_only_entry, custom is not None)
+        value = function.get("arguments" if custom is None else "input")
+        call = owner or self._owning_call(entry, id, name, value, is_only_entry, custom is not None)
         if call is None:
-            self._hold_unmatched(entry, function.get("arguments" if custom is None else "input"), custom is not None)
+            self._hold_unmatched(entry, value, custom is not None)
             return False
         if custom is not None and not call.is_custom:
             self._waiting[False].pop(call.key, None)
+            self._open[True][call.key] = self._open[False].pop(call.key, call)
             call.is_custom = True
         if name is not None and call.name is None:
             well_formed = self._start_call(call, name, entry, function)
@@ -158,7 +180,7 @@ class ToolCallAssembler:
             well_formed = not any(key in entry for key in ("id", "type")) and "name" not in function
             self._report_repeats(call, id, name)
         well_formed = well_formed and type(entry.get("index")) is int and entry["index"] == call.key
-        return self._add_value(call, function.get("arguments" if custom is None else "input")) and well_formed
+        return self._add_value(call, value) and well_formed
 
     # ── the call that an entry belongs to ─────────────────────────────────────────────────────────────────────────
 
@@ -177,7 +199,7 @@ class ToolCallAssembler:
             entry: the entry.
             id: its id, if it has one.
             name: its name, if it has one.
-            arguments: its arguments.
+            arguments: its arguments, or the input of a custom tool.
             is_only_entry: the chunk has no other entry.
             is_custom: the call is one of a custom tool.
 
@@ -185,8 +207,9 @@ class ToolCallAssembler:
         """
         index = _read_index(entry.get("index"))
         if index is None:
-            placed = self._owning_call_without_index(id, name, is_only_entry) or self._add_call(id, None, is_custom)
-            self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
+            placed = self._owning_call_without_index(id, name, arguments, is_only_entry, is_custom)
+            if placed is not None:
+                self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
             return placed
         by_index = self._custom_by_index if is_custom else self._by_index
         call = by_index.get(index)
@@ -213,16 +236,53 @@ class ToolCallAssembler:
             self._report_once(call, "shared-index", f"another call uses index {index}: read as a separate call")
         return call
 
-    def _owning_call_without_index(self, id: str | None, name: str | None, is_only_entry: bool) -> _PendingCall | None:
-        if id is not None and (id in self._by_id or name is not None):
-            return self._by_id.get(id)
-        if id is not None:  # an id that comes late, after a call that started without one
+    def _owning_call_without_index(
+        self, id: str | None, name: str | None, arguments: Any, is_only_entry: bool, is_custom: bool
+    ) -> _PendingCall | None:
+        if id is not None and id in self._by_id:
+            return self._by_id[id]
+        if name is not None:
+            last = self._calls[-1] if self._calls else None
+            # A repeated name belongs to the last call, unless that call has ended or the chunk has other entries.
+            if id is None and last is not None and is_only_entry and name == last.name and not last.ended:
+                return last
+            return self._call_to_name(id, arguments) or self._add_call(id, None, is_custom)
+        if id is not None and self._without_id:  # an id that comes late, after a call that started without one
             return next(iter(self._without_id.values())) if len(self._without_id) == 1 else None
-        last = self._calls[-1] if self._calls else None
-        if last is None or name is None:
-            return last
-        # A repeated name belongs to the last call, unless that call has ended or the chunk has other entries.
-        return last if is_only_entry and name == last.name and not last.ended else None
+        if id is not None or not self._calls:
+            return self._add_call(id, None, is_custom)
+        return self._continued_call(arguments, is_custom)
+
+    def _call_to_name(self, id: str | None, arguments: Any) -> _PendingCall | None:
+        """Return the call whose arguments or id came before its name; None if there is none or more than one."""
+        if len(self._without_name) != 1:
+            return None
+        call = next(iter(self._without_name.values()))
+        is_same_id = id is None or call.id is None or call.id == id
+        return call if is_same_id and not (call.has_arguments and _has_text(arguments)) else None
+
+    def _continued_call(self, arguments: Any, is_custom: bool) -> _PendingCall | None:
+        """Return the call that arguments without an index, id and name belong to; None if several calls may own them.
+
+        That is the only open call, or the one that received arguments last and whose JSON is not complete.
+        """
+        receiving, open_calls = self._receiving, self._open[is_custom]
+        if len(open_calls) == 1:
+            return next(iter(open_calls.values()))
+        if receiving is not None and receiving.key in open_calls and receiving.args.scanner.first_char:
+            return receiving
+        return None if open_calls and _has_text(arguments) else self._calls[-1]
+
+    def _calls_by_position(self, entries: list[Any]) -> list[_PendingCall | None]:
+        """Return the call of each entry, if the entries have only arguments, and are as many as the open calls.
+
+        A list of None if another rule decides.
+        """
+        undecided: list[_PendingCall | None] = [None] * len(entries)
+        if len(entries) < 2 or len(entries) != len(self._open[False]) + len(self._open[True]):
+            return undecided
+        calls = [call for _, call in sorted({**self._open[False], **self._open[True]}.items())]
+        return [*calls] if all(map(_may_continue, calls, entries)) else undecided
 
     # ── calls that start without an index, and arguments with one ─────────────────────────────────────────────────
 
@@ -273,7 +333,14 @@ class ToolCallAssembler:
         return None if index_base is None else self._waiting[is_custom].get(index - index_base)
 
     def _hold_unmatched(self, entry: dict[str, Any], value: Any, is_custom: bool) -> None:
-        """Keep arguments, or the input of a custom tool, until it is known which call they belong to."""
+        """Keep arguments, or the input of a custom tool, until it is known which call they belong to.
+
+        Nothing that follows can decide this for arguments without an index: they are dropped.
+        """
+        if _read_index(entry.get("index")) is None:
+            if _has_text(value):
+                self._drop_arguments("arguments without an index that several calls may own: dropped")
+            return
         self._unmatched_size += len(value if isinstance(value, str) else write_json(value))
         if self._unmatched_size <= self._limits.held:
             index = _read_index(entry.get("index")) or 0
@@ -286,44 +353,60 @@ class ToolCallAssembler:
         for (is_custom, index), values in unmatched.items():
             call = self._waiting_call_at(index, index_base, is_custom)
             if call is None:
-                self._report("no-such-call", f"arguments on index {index}, which no call has: dropped")
+                self._drop_arguments(f"arguments on index {index}, which no call has: dropped")
                 continue
             self._claim(call, index, self._custom_by_index if is_custom else self._by_index)
             for value in values:
                 self._add_value(call, value)
 
-    def _place_unmatched_at_end(self) -> set[int]:
-        """Place the kept arguments if only one first index fits. Return the keys of calls that may lack arguments.
-
-        Better no call than one with the arguments of another.
-        """
+    def _place_unmatched_at_end(self) -> None:
+        """Place the kept arguments if only one first index fits."""
         if not self._unmatched:
-            return set()
+            return
         keys = self._unmatched
         fits = [
             base for base in (0, 1) if all(self._waiting_call_at(index, base, is_custom) for is_custom, index in keys)
         ]
         if len(fits) == 1 and self._unmatched_size <= self._limits.held:
             self._place_unmatched(fits[0])
-            return set()
-        self._report("no-such-call", "arguments on an index that several calls may have: dropped")
-        return {*self._waiting[False], *self._waiting[True]}
+        else:
+            self._drop_arguments("arguments on an index that several calls may have: dropped")
+
+    def _drop_arguments(self, problem: str) -> None:
+        """Report the first arguments that are dropped. No call that may lack them is complete."""
+        if not self._has_dropped_arguments:
+            self._report("no-such-call", problem)
+        self._has_dropped_arguments = True
 
     def _add_call(self, id: str | None, index: int | None, is_custom: bool) -> _PendingCall:
         call = _PendingCall(len(self._calls), id, index, self._limits, self._repairs)
         call.is_custom = is_custom
+        self._close_receiving()
         self._calls.append(call)
+        self._without_name[call.key] = self._open[is_custom][call.key] = call
         if id is not None:
             self._by_id.setdefault(id, call)
         if index is None:
             self._waiting[is_custom][call.key] = call
         return call
 
+    def _close_receiving(self) -> None:
+        """Take no more arguments without an index for the last call if only its next call shows that it is complete.
+
+        That holds for the input of custom tools, and for arguments that are not JSON.
+        """
+        call, self._receiving = self._receiving, None
+        if call is not None and call.name is not None and (call.is_custom or not call.args.unfinished):
+            self._open[call.is_custom].pop(call.key, None)
+
     def _start_call(self, call: _PendingCall, name: str, entry: dict[str, Any], function: dict[str, Any]) -> bool:
         """Start the call. Returns: whether the entry is a well-formed start."""
         call.name = name
         call.id = call.id or _nonblank(entry.get("id"))
-        if call.id is None:
+        self._without_name.pop(call.key, None)
+        if call.id is not None:
+            self._by_id.setdefault(call.id, call)
+        else:
             self._without_id[call.key] = call
             self._report_once(call, "no-id", f"a call of {name!r} without an id: one is created")
         call_type = "custom" if call.is_custom else "function"
@@ -360,10 +443,15 @@ class ToolCallAssembler:
 
     def _add_value(self, call: _PendingCall, value: Any) -> bool:
         """Add arguments, or the input of a custom tool. Returns: whether they are forwarded unchanged."""
+        self._note_receiver(call, value)
         if call.is_custom:
             return self._add_input(call, value)
         text = value if isinstance(value, str) else self._as_text(call, value)
         return self._add_arguments(call, text) and text is value
+
+    def _note_receiver(self, call: _PendingCall, value: Any) -> None:
+        if call is not self._receiving and _has_text(value):
+            self._receiving, call.has_arguments = call, True
 
     def _as_text(self, call: _PendingCall, arguments: Any) -> str:
         if arguments is None:
@@ -403,6 +491,8 @@ class ToolCallAssembler:
             self._report_once(
                 call, "after-arguments", f"{len(excess)} characters after the end of the arguments: dropped"
             )
+            is_object = excess.lstrip().startswith("{")  # perhaps the arguments of another call
+            self._has_dropped_arguments |= is_object and not call.is_repeated_by(excess)
         if call.args.scanner.ended and not call.ended:
             self._end_call(call)
         return accepted == text
@@ -437,11 +527,13 @@ class ToolCallAssembler:
         else:
             self._report("over-limit", f"{message}: its arguments are sent as text")
             self._events.append(ev.TextDelta("".join(call.early_arguments)))
+            self._has_dropped_arguments = True
         call.early_arguments, call.early_size = [], 0
 
     def _end_call(self, call: _PendingCall) -> None:
         call.ended = True
         self._waiting[call.is_custom].pop(call.key, None)
+        self._open[call.is_custom].pop(call.key, None)
         self._without_id.pop(call.key, None)
         if remainder := call.args.end():
             self._events.append(ev.ArgsDelta(call.key, remainder))
@@ -472,6 +564,23 @@ def _read_index(value: Any) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < MAX_INDEX_DIGITS:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _may_continue(call: _PendingCall, entry: Any) -> bool:
+    """Return whether an entry has only arguments, of the kind of this call, and the first ones begin an object."""
+    if not isinstance(entry, dict) or _read_index(entry.get("index")) is not None or _nonblank(entry.get("id")):
+        return False
+    custom = custom_tool_call(entry)
+    if _nonblank((custom or _function_object(entry)).get("name")) or call.is_custom is (custom is None):
+        return False
+    arguments = _function_object(entry).get("arguments")
+    if call.is_custom or call.has_arguments or not isinstance(arguments, str):
+        return True
+    return arguments.lstrip()[:1] in ("", "{")
+
+
+def _has_text(arguments: Any) -> bool:
+    return bool(arguments.strip()) if isinstance(arguments, str) else arguments is not None
 
 
 def _nonblank(value: Any) -> str | None:
