@@ -100,6 +100,14 @@ ROWS: dict[str, tuple[list[list[Json]], Calls]] = {
         BOTH,
     ),
     "the index in the second piece only": ([INDEXED, [more(COMMAND[:5])], [more(COMMAND[5:], 0)]], NEITHER),
+    "the index in the second piece only, which is an object": (
+        [INDEXED, [more('{"command":[')], [more('{"id":1}', 0)], [more("]}", 0)]],
+        NEITHER,
+    ),
+    "the index in the pieces of another call": (
+        [INDEXED, [more('{"command":[')], [more(FILE, 1)], [more('{"id":1}')], [more("]}")]],
+        NEITHER,
+    ),
     # The ids come late.
     "late ids in another order": ([INDEXED_NO_ID, [more(FILE, id="c2")], [more(COMMAND, id="c1")]], NEITHER),
     "late id of one of two calls": ([INDEXED_NO_ID, [more(FILE, id="c2")]], NEITHER),

@@ -39,6 +39,7 @@ class _PendingCall:
         self.args = ArgumentsStream(limits.held, limits.blanks, repairs=repairs)
         self.early_arguments: list[str] = []
         self.has_arguments = False
+        self.may_lack_beginning = False
         self.ended = False
         self.is_custom = False
         self.early_size = 0
@@ -52,8 +53,8 @@ class _PendingCall:
 
     @property
     def may_lack_arguments(self) -> bool:
-        """True if dropped arguments may be a part of this call. Not if its own ones began as JSON."""
-        return self.is_custom or not self.args.scanner.first_char
+        """True if dropped arguments may be a part of this call."""
+        return self.is_custom or self.may_lack_beginning or not self.args.scanner.first_char
 
 
 class ToolCallAssembler:
@@ -76,6 +77,7 @@ class ToolCallAssembler:
         self._receiving: _PendingCall | None = None
         """The call that received arguments last; None if another call has started since."""
         self._has_dropped_arguments = False
+        self._calls_at_drop = 0  # number of calls when arguments without an index were dropped
         self._unmatched: dict[tuple[bool, int], list[Any]] = {}
         """Arguments on an index that may belong to several open calls, by kind of tool and index."""
         self._unmatched_size = 0
@@ -139,7 +141,7 @@ class ToolCallAssembler:
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
         self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
         self._waiting, self._open, self._without_id, self._without_name = ({}, {}), ({}, {}), {}, {}
-        self._receiving, self._has_dropped_arguments = None, False
+        self._receiving, self._has_dropped_arguments, self._calls_at_drop = None, False, 0
         return self._drain()
 
     def _drain(self) -> list[ev.Event]:
@@ -172,7 +174,8 @@ class ToolCallAssembler:
             return False
         if custom is not None and not call.is_custom:
             self._waiting[False].pop(call.key, None)
-            self._open[True][call.key] = self._open[False].pop(call.key, call)
+            if self._open[False].pop(call.key, None) is not None:
+                self._open[True][call.key] = call
             call.is_custom = True
         if name is not None and call.name is None:
             well_formed = self._start_call(call, name, entry, function)
@@ -340,6 +343,7 @@ class ToolCallAssembler:
         if _read_index(entry.get("index")) is None:
             if _has_text(value):
                 self._drop_arguments("arguments without an index that several calls may own: dropped")
+                self._calls_at_drop = len(self._calls)
             return
         self._unmatched_size += len(value if isinstance(value, str) else write_json(value))
         if self._unmatched_size <= self._limits.held:
@@ -451,7 +455,9 @@ class ToolCallAssembler:
 
     def _note_receiver(self, call: _PendingCall, value: Any) -> None:
         if call is not self._receiving and _has_text(value):
-            self._receiving, call.has_arguments = call, True
+            self._receiving = call
+            if not call.has_arguments:  # a dropped piece of JSON may be the beginning, and this piece a value in it
+                call.has_arguments, call.may_lack_beginning = True, call.key < self._calls_at_drop
 
     def _as_text(self, call: _PendingCall, arguments: Any) -> str:
         if arguments is None:
@@ -493,7 +499,7 @@ class ToolCallAssembler:
             )
             is_object = excess.lstrip().startswith("{")  # perhaps the arguments of another call
             self._has_dropped_arguments |= is_object and not call.is_repeated_by(excess)
-        if call.args.scanner.ended and not call.ended:
+        if call.args.scanner.ended and not call.ended and not call.may_lack_beginning:
             self._end_call(call)
         return accepted == text
 
