@@ -405,6 +405,16 @@ def test_byte_order_mark_does_not_become_the_start_of_the_stream() -> None:
     assert b"\xef\xbb\xbf" not in out
 
 
+@pytest.mark.parametrize("type", [{}, [], None, 1])
+def test_delta_of_a_block_with_an_odd_type(type: object) -> None:
+    translator = il.Translator(source="anthropic-messages", target="anthropic-messages", dialect="standard")
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": type, "text": "x"}}
+    for event in (start, delta):
+        translator.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    translator.close()
+
+
 def test_text_that_waits_long_costs_no_more_per_piece() -> None:
     """Arguments that are no JSON wait for their end: eight times as many pieces take about eight times as long."""
 

@@ -116,6 +116,8 @@ class MessagesEmitter:
         if block is None or block.upstream_index != chunk["index"]:
             return False
         delta_type = chunk["delta"].get("type")
+        if not isinstance(delta_type, str):
+            return False
         if (
             block.block_type in TRANSLATED_BLOCK_TYPES
             and _DELTA_BLOCK_TYPES.get(delta_type, block.block_type) != block.block_type
