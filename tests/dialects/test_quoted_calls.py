@@ -266,6 +266,16 @@ def test_unclosed_string_in_a_json_value_ends_with_its_call(name: str) -> None:
         assert "bad-value" in {finding.kind for finding in reply.findings}
 
 
+@pytest.mark.parametrize("name", sorted({*TAGGED} - {"cohere_cmd5", "minimax_m3"}))
+@pytest.mark.parametrize("value", ['[{"old": "a\nb"},]', "[{'old': 'a\\nb'}]"])
+def test_repair_of_a_json_value_is_reported(name: str, value: str) -> None:
+    text, _ = edit_call(name, "", params_after=True)
+    start, end = text.index("[{"), text.index("}]") + 2
+    for reply in replies(text[:start] + value + text[end:], name, EDIT_TOOLS):
+        assert json.loads(reply.calls[0].arguments) == {"edits": [{"old": "a\nb"}], "path": "p"}
+        assert "repaired-arguments" in {finding.kind for finding in reply.findings}
+
+
 @pytest.mark.parametrize("name", TAGGED)
 def test_calls_with_text_between_them(name: str) -> None:
     if get_dialect(name).router is not None:

@@ -209,6 +209,8 @@ class TextValues:
         value = param.coercion.convert(text, declared_type)
         if value.problem is not None:
             sink.report("bad-value", f"{param.key!r}: {value.problem}")
+        elif is_container and value.json != text.strip():
+            sink.report("repaired-arguments", f"{param.key!r} is not valid JSON: repaired")
         if param.wraps_all and value.json.startswith("{"):
             sink.report("unwrapped-arguments", f"the arguments were inside {param.key!r}: unwrapped")
             args.write_members(value.json)
