@@ -257,6 +257,19 @@ def test_parse_with_prefill_and_tools(cli: Cli, tmp_path: Path) -> None:
     assert result.err.startswith("finding: unknown-tool")
 
 
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [("bsh", "'bsh', which is not in the file"), ('{"type": "tool"}', "not a tool choice"), ("{", "--tool-choice")],
+)
+def test_wrong_tool_choice(cli: Cli, tmp_path: Path, choice: str, problem: str) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "bash"}]')
+    result = cli("parse", "--dialect=kimi_k2", "--tools", tools, "--tool-choice", choice, stdin="Hello.")
+    assert result.status == 1
+    assert problem in result.err
+    assert "hint:" in result.err
+
+
 def test_tool_choice_makes_json_a_call(cli: Cli, tmp_path: Path) -> None:
     tools, reply = tmp_path / "tools.json", '{"command": "ls"}'
     tools.write_text('[{"name": "bash", "parameters": {"properties": {"command": {"type": "string"}}}}]')

@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     dialect, tools = options.dialect_from_args(args), options.load_tools(args.tools)
-    parser = il.Parser(dialect, tools, args.prefill, tool_choice=args.tool_choice)
+    parser = il.Parser(dialect, tools, args.prefill, tool_choice=options.tool_choice_from_args(args, tools))
     events = _parse_events(parser, console.read_chunks(args.file, "the model's text"))
     if args.events:
         _write_events(events, args.finding_format)

@@ -7,6 +7,7 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli.common.console import STDIN, FindingFormat, read_all, read_json
+from interlingua.core.tool_choice import ToolChoice, read_tool_choice
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput, UsageError
 from interlingua.wires import WIRES
@@ -22,10 +23,12 @@ __all__ = [
     "dialect_from_args",
     "load_tools",
     "resolve_dialect",
+    "tool_choice_from_args",
 ]
 
 AUTO = "auto"
 DIALECT_FILE_SUFFIXES = (".yaml", ".yml")
+_CHOICE_HINT = "use auto, required, none, the name of a tool, or the tool_choice of a request as JSON"
 _TOOLS_HINT = 'use a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
 
 
@@ -61,7 +64,7 @@ def add_tool_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tool-choice",
         metavar="CHOICE",
-        help="tool choice of the request: auto, required, none or the name of a tool; default: unknown",
+        help="tool choice of the request: auto, required, none, the name of a tool, or JSON; default: unknown",
     )
 
 
@@ -117,3 +120,24 @@ def load_tools(path: str | None) -> list[il.Tool] | None:
         return [il.Tool.read(tool) for tool in definitions]
     except BadInput as error:
         raise BadInput(f"the tools file {path} has {error}", error.hint) from error
+
+
+def tool_choice_from_args(args: argparse.Namespace, tools: list[il.Tool] | None) -> ToolChoice | None:
+    """Return the choice of `--tool-choice`: a word, the name of a tool, or the JSON of a request's `tool_choice`.
+
+    Raises:
+        BadInput: It is not a tool choice, or names a tool that is not in `--tools`.
+    """
+    text = args.tool_choice
+    if not text:
+        return None
+    is_json = text.startswith("{")
+    choice = read_tool_choice(
+        read_json(text.encode(), dict[str, Any], "--tool-choice", _CHOICE_HINT) if is_json else text
+    )
+    known_names = [tool.name for tool in tools or ()]
+    unknown = next((name for name in choice.names if name not in known_names), None) if choice and tools else None
+    if unknown is not None:
+        hint = f"use auto, required, none or one of: {', '.join(known_names[:20])}"
+        raise BadInput(f"--tool-choice names {unknown!r}, which is not in the file of --tools", hint)
+    return choice

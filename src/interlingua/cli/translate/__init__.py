@@ -90,10 +90,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     incoming = console.read_chunks(args.file, "a reply's server-sent events or JSON")
     tools = options.load_tools(args.tools)
+    tool_choice = options.tool_choice_from_args(args, tools)
     if args.file.endswith(capture_replay.CAPTURE_SUFFIX):
         replay = capture_replay.load_capture(args.file)
         incoming, tools = replay.chunks, replay.tools if tools is None else tools
-        args.tool_choice = args.tool_choice or replay.tool_choice
+        tool_choice = tool_choice or replay.tool_choice
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
         console.print_stderr(f"capture: {console.printable(replay.outcome)}")
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
         dialect=args.dialect if args.dialect == options.AUTO else options.resolve_dialect(args.dialect),
         model=args.model,
         tools=tools,
-        tool_choice=args.tool_choice,
+        tool_choice=tool_choice,
         options=il.Options(
             prefill=args.prefill, delivery=args.delivery, arguments=args.arguments, reasoning=args.reasoning
         ),
