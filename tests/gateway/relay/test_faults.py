@@ -276,11 +276,14 @@ def test_11_no_backoff_if_not_retryable(attempt: int, error: UpstreamFailed) -> 
 
 
 @pytest.fixture(scope="module")
-def sdk(env: GatewayStage) -> dict[str, Any]:
+def sdk(env: GatewayStage) -> Iterator[dict[str, Any]]:
     """Return the create functions of the official SDKs, with their own retries disabled."""
-    messages = anthropic.Anthropic(api_key="none", base_url=env.gateway.base, max_retries=0).messages
-    client = openai.OpenAI(api_key="none", base_url=f"{env.gateway.base}/v1", max_retries=0)
-    return {CHAT: client.chat.completions.create, MESSAGES: messages.create, RESPONSES: client.responses.create}
+    with (
+        anthropic.Anthropic(api_key="none", base_url=env.gateway.base, max_retries=0) as claude,
+        openai.OpenAI(api_key="none", base_url=f"{env.gateway.base}/v1", max_retries=0) as client,
+    ):
+        creators = (client.chat.completions.create, claude.messages.create, client.responses.create)
+        yield dict(zip((CHAT, MESSAGES, RESPONSES), creators, strict=True))
 
 
 @pytest.mark.parametrize(
