@@ -600,7 +600,8 @@ class _ValueCopy:
     def _is_stray_closer(self, role: _Role | None) -> Read[bool]:
         """Count the openers and closers behind the value. Return whether this is a closer of a value without opener."""
         if role is _Role.CALL:
-            self._open_calls += bool((yield from self._find_name(self._rules.call_head)))
+            name = yield from self._find_name(self._rules.call_head)
+            self._open_calls += bool(name) and self._param.offer.accepts(name)
         elif role is _Role.CALL_CLOSER:
             self._open_calls = max(0, self._open_calls - 1)
         elif role is _Role.PARAM and not self._open_calls:
