@@ -584,7 +584,7 @@ class _ValueCopy:
         rules = self._rules
         if rules.named_closers and not (yield from self._accept_key()):
             yield from self._skip_closing_name()
-            return _Verdict.DATA if (yield from self._follower()) is None else _Verdict.AMBIGUOUS
+            return _Verdict.AMBIGUOUS if (yield from self._follower()) else _Verdict.DATA
         follower = yield from self._follower()
         if follower is None:
             return _Verdict.DATA
