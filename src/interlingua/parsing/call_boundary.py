@@ -21,7 +21,7 @@ from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, common_prefix, c
 __all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 
 MAX_LOOKAHEAD_CHARS = 4096
-"""Maximum length of the text behind a closer that is looked at."""
+"""Maximum length of the text after a closer that is looked at."""
 
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
@@ -29,7 +29,7 @@ _HEADER_NAME = re.compile(r"(?<!\s)[\w.-]++")
 _OBJECT_START = re.compile(r"(?:\[\s{0,256}+)?\{\s{0,256}+")
 _OBJECT_START_PREFIX = re.compile(r"\[\s{0,256}+\Z")
 _AFTER_CLOSING_QUOTE = " \t\r\n,:}]"
-"""Characters behind a quote that closes a string. A quote that opens a key is followed by another one."""
+"""Characters after a quote that closes a string. A quote that opens a key is followed by another one."""
 
 
 class CallBoundary:
@@ -54,8 +54,8 @@ class CallBoundary:
             dialect_markers: the dialect's markers outside of calls. Of them, only special tokens can come between two
                 calls, such as the end of a turn.
             needs_closer: whether every call has a closer. If not, an opener alone may show that a call has ended.
-            only_names: whether a header is a name directly behind the opener. Other text shows that it is not a call,
-                such as a Python prompt behind `>>>`.
+            only_names: whether a header is a name directly after the opener. Other text shows that it is not a call,
+                such as a Python prompt after `>>>`.
         """
         self.closers = frozenset(closers)
         self.openers = frozenset(openers)
@@ -96,7 +96,7 @@ class CallBoundary:
 class BoundaryStarts:
     """Positions of the markers that may end a call, in the text of one reply.
 
-    All calls of the reply share them. The next marker may be far behind a call, or missing; without this memory, each
+    All calls of the reply share them. The next marker may come long after a call, or never; without this memory, each
     call would search the same text for it again.
     """
 
@@ -134,9 +134,9 @@ class BoundaryStarts:
 class _Place(Enum):
     """The place in the structure that the lookahead has reached."""
 
-    CLOSED = "behind a closer"
-    HEADER = "behind an opener"
-    EMPTY_OBJECT = "behind empty arguments"
+    CLOSED = "after a closer"
+    HEADER = "after an opener"
+    EMPTY_OBJECT = "after empty arguments"
 
 
 class BoundarySearch:
@@ -210,7 +210,7 @@ class BoundarySearch:
         """Look at the next part of the structure.
 
         Returns:
-            The verdict, or None if there is none yet; and the position behind the part, or `at` if more text is needed.
+            The verdict, or None if there is none yet; and the position after the part, or `at` if more text is needed.
         """
         boundary = self._boundary
         match = boundary.markers.match(text, at)

@@ -64,7 +64,7 @@ class ChoicePipeline:
 
     @property
     def buffered(self) -> str:
-        """Text that is buffered until the text behind it is known."""
+        """Text that is buffered until the text after it is known."""
         return self._parser.buffered if self._parser else ""
 
     @property

@@ -20,7 +20,7 @@ _TOKENS = re.compile(r"`++|~++|\n|[ \t\r]++|[^`~\n \t\r][^`~\n]*+")
 _DELIMITERS = re.compile(r"[`~]")
 _MIN_FENCE_LENGTH = 3
 _LANGUAGE = re.compile(r"\s*+[\w+.#-]*+\s*+")
-"""The name of a language behind an opening delimiter."""
+"""The name of a language after an opening delimiter."""
 _MAX_INFO_CHARS = 100
 _MAX_FENCE_INDENT = 3
 _INDENTED = -1
@@ -350,7 +350,7 @@ class CodeTracker:
         elif self._mode is _Mode.TEXT and char == "`":
             self._open(_Mode.SPAN, char, length)
         elif self._mode is _Mode.FENCE_LINE and char == "`":
-            self._mode = _Mode.SPAN  # the line has back-ticks behind those at its beginning: they opened a span
+            self._mode = _Mode.SPAN  # the line has back-ticks after those at its beginning: they opened a span
             self._add_content(char, 0, 1)
         else:
             self._add_content(char, 0, 1)

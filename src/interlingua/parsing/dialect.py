@@ -58,7 +58,7 @@ class Grammar(Protocol):
         ...
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Read from behind the opener (one of `openers` or of `first_openers`) to the end of the call or section.
+        """Read from after the opener (one of `openers` or of `first_openers`) to the end of the call or section.
 
         The source records from the opener on. If the text turns out not to be a call, the recorded text is returned
         to the sink as plain text.

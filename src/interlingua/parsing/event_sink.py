@@ -1,7 +1,7 @@
 """Event sink: collects the events that the parser and the shapes read from one reply, in order.
 
 A call that may turn out to be text is *tentative*: `begin_tentative` sets a mark, `commit` removes the mark, `rollback`
-removes the events behind it and emits the recorded text instead.
+removes the events after it and emits the recorded text instead.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["CallBuilder", "CallHeader", "EventSink", "QuoteReader"]
 
 
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
-"""Text behind a call's opener that a truncated reply may end with: the name, perhaps as an attribute, or JSON, perhaps
+"""Text after a call's opener that a truncated reply may end with: the name, perhaps as an attribute, or JSON, perhaps
 in a code block."""
 
 CLOSING_BRACE = "}"
 
 
 class GuidedJson(Protocol):
-    """Reader for guided JSON behind an opener; see `guided_json.py`."""
+    """Reader for guided JSON after an opener; see `guided_json.py`."""
 
     def read_marked(
         self, source: TextBuffer, sink: EventSink, *, opener: str = "", only_calls: bool = False
@@ -83,7 +83,7 @@ class EventSink:
             special_tokens: the markers that never stand in prose.
             offer: the tools that the client offered.
             limits: the limits of the reply.
-            prose_prefixes: openers that are ordinary text, so that a call behind them may be prose.
+            prose_prefixes: openers that are ordinary text, so that a call after them may be prose.
             tracer: the tracer of the parser, for parsers that a shape creates.
             arguments: whether arguments that are almost JSON are corrected.
         """
@@ -100,7 +100,7 @@ class EventSink:
         self.failed = False
         """True after a limit has ended the reply."""
         self.has_ambiguous_value = False
-        """True behind a value whose end is not certain: this call and the next ones may be parts of that value."""
+        """True after a value whose end is not certain: this call and the next ones may be parts of that value."""
         self._source = source
         self._track_code = source.code.add
         self.quotes: QuoteReader | None = None

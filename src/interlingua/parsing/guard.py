@@ -25,7 +25,7 @@ __all__ = ["Guard"]
 
 
 REASONING_SEPARATOR = "\n\n"
-"""Separator between reasoning that is sent as content, and the text behind it."""
+"""Separator between reasoning that is sent as content, and the text after it."""
 
 
 class _OpenCall:

@@ -112,7 +112,7 @@ class GuidedJsonReader:
     def read_marked(
         self, source: TextBuffer, sink: EventSink, *, opener: str = "", only_calls: bool = False
     ) -> Read[bool]:
-        """Read guided JSON behind an opener of the dialect, which is recorded.
+        """Read guided JSON after an opener of the dialect, which is recorded.
 
         Args:
             source: The text.

@@ -32,7 +32,7 @@ class BracketTracker:
         self._is_line_blank = False  # the current line has only whitespace so far
 
     def is_open_before(self, whitespace: str) -> bool:
-        """Return whether a bracket is open behind the text and this whitespace. Adds nothing."""
+        """Return whether a bracket is open after the text and this whitespace. Adds nothing."""
         return self._depth > 0 and whitespace.count("\n") + self._is_line_blank <= _MAX_LINE_BREAKS
 
     def add(self, text: str, start: int = 0, end: int | None = None) -> None:

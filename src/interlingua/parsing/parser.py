@@ -37,7 +37,7 @@ def _guided_json_grammar(dialect_markers: tuple[str, ...]) -> Grammar:
 
 @lru_cache(maxsize=256)
 def _find_start_markers(markers: MarkerSet) -> MarkerSet:
-    """Return the markers at the start of a text. There, JSON is not behind other text."""
+    """Return the markers at the start of a text. There, JSON is not after other text."""
     return compile_markers(*(marker for marker in markers.literals if marker not in INLINE_CALL_STARTS))
 
 
@@ -113,8 +113,8 @@ class NativeTextParser:
         self._text_markers = dialect.text_markers
         self._guided_json = GuidedJsonReader(dialect, self._sink.offer) if self._sink.offer.requires_call else None
         self._sink.guided_json = self._guided_json
-        # Behind markers that do not end thinking, a text starts only in these cases.
-        self._starts_behind_markers = self._guided_json is not None or dialect.router is not None
+        # After markers that do not end thinking, a text starts only in these cases.
+        self._starts_after_markers = self._guided_json is not None or dialect.router is not None
         self._text_closers = tuple(span.close for span in dialect.text if span.close)
         self._noise = compile_markers(*dialect.noise)
         if self._reads_quotes:
@@ -131,7 +131,7 @@ class NativeTextParser:
     def _start_trial(self, offset: int, at_start: bool) -> NativeTextParser:
         """Return a parser for the rest of the text from this position on, which reads quoted calls like others.
 
-        `at_start`: the text is read like the start of a message, not like text behind other text.
+        `at_start`: the text is read like the start of a message, not like text after other text.
         """
         sink = self._sink
         return NativeTextParser(
@@ -222,7 +222,7 @@ class NativeTextParser:
         marker: str | None = ""
         reads_start = self._is_at_start
         while marker is not None and not sink.failed:
-            if reads_start and (self._starts_behind_markers or not marker or marker in self._thinking_closers):
+            if reads_start and (self._starts_after_markers or not marker or marker in self._thinking_closers):
                 yield from self._read_text_start(marker)
             reads_start = True
             marker = yield from self._next_marker()
@@ -309,8 +309,8 @@ class NativeTextParser:
         return marker
 
     def _read_text_start(self, marker: str) -> Read[None]:
-        """Read calls without their opener behind a marker, or at the start of a text if the marker is empty."""
-        if self._guided_json is not None and not self._source.is_behind_text:
+        """Read calls without their opener after a marker, or at the start of a text if the marker is empty."""
+        if self._guided_json is not None and not self._source.is_after_text:
             yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
         opener: str | None = None
         if marker == "" or marker in self._thinking_closers:
@@ -374,7 +374,7 @@ class NativeTextParser:
             yield from grammar.read(opener, self._source, self._sink)
         if self._sink.call_count > calls_before:
             self._source.code.reset()
-        self._source.discard_recording()  # a section may end with a marker behind the last call
+        self._source.discard_recording()  # a section may end with a marker after the last call
         self._sink.inside_calls = False
 
     def _open_thinking(self, marker: str) -> None:

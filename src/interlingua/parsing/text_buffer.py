@@ -204,7 +204,7 @@ class TextBuffer:
 
     @property
     def recorded_text(self) -> str:
-        """The recorded text behind the marker at its start. Only the end of it if it is long."""
+        """The recorded text after the marker at its start. Only the end of it if it is long."""
         if self._recorded_pieces is None:
             return ""
         text = join_tail(self._recorded_pieces) + self._text[self._record_start : self._pos]
@@ -262,7 +262,7 @@ class TextBuffer:
         return text
 
     def rewind(self, marker: str) -> None:
-        """Un-read all recorded text behind the marker at its start. Only for short text, because it is read twice."""
+        """Un-read all recorded text after the marker at its start. Only for short text, because it is read twice."""
         if self._recorded_pieces is None or len(self._recorded_pieces) == 1:
             # No piece was pushed since the recording began: all of the text is still in the buffer.
             self._pos = self._record_start + len(marker)
@@ -275,7 +275,7 @@ class TextBuffer:
         self._recorded_pieces, self._record_start = [lead + marker], 0
 
     def unread_recorded(self) -> None:
-        """Un-read all recorded text behind the marker at its start, and stop recording, as if just the marker had been
+        """Un-read all recorded text after the marker at its start, and stop recording, as if just the marker had been
         read."""
         if self._recorded_pieces is None:
             return
@@ -323,7 +323,7 @@ class TextBuffer:
         self._marked_pieces = None
 
     def rewind_to(self, offset: int) -> None:
-        """Un-read all text from this offset on, which is at or behind the mark."""
+        """Un-read all text from this offset on, which is at or after the mark."""
         missing = self._text_offset - offset
         if missing > 0:
             text = _take_tail(self._marked_pieces or [], missing)
@@ -338,7 +338,7 @@ class TextBuffer:
         self._pos = offset - self._text_offset
 
     @property
-    def is_behind_text(self) -> bool:
+    def is_after_text(self) -> bool:
         """True if text was read last, not a marker."""
         return self._preceded_by is PrecededBy.TEXT
 
@@ -439,7 +439,7 @@ class TextBuffer:
     def trace_marker(self, marker: str, end: int | None = None) -> None:
         """Report a marker that was read as structure: the one that was just read, or the one that ends at `end`.
 
-        The methods that return markers do this themselves, except for `copy_value`: there a marker may be data. Behind
+        The methods that return markers do this themselves, except for `copy_value`: there a marker may be data. After
         a mark nothing is reported, because the markers are data or will be read once more.
         """
         if self._tracer is not None and self._marked_pieces is None:

@@ -137,7 +137,7 @@ class ChoiceTracer:
         self._reply = reply
         self._choice = choice
         self._marker_ends: set[int] = set()
-        """The positions in the text behind the markers that were reported."""
+        """The positions in the text after the markers that were reported."""
         self._last_delta: type[ev.TextDelta | ev.ReasoningDelta] = ev.TextDelta
 
     def for_parser(self, roles: MarkerRoles) -> ParserTracer:
@@ -221,7 +221,7 @@ class ParserTracer:
 
         Args:
             marker: the marker, perhaps with whitespace around it.
-            end: the position in the reply behind the marker.
+            end: the position in the reply after the marker.
             channel: the channel that it stood in.
         """
         marker = marker.strip()

@@ -64,7 +64,7 @@ class ReplyDecoder:
 
     @property
     def buffered(self) -> str:
-        """Text that is buffered until the text behind it is known."""
+        """Text that is buffered until the text after it is known."""
         return "".join(pipeline.buffered for pipeline in self.pipelines.values())
 
     @property

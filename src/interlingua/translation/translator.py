@@ -139,7 +139,7 @@ class Translator:
 
     @property
     def held(self) -> str:
-        """Text that is buffered until the text behind it is known."""
+        """Text that is buffered until the text after it is known."""
         return self._decoder.buffered
 
     @property
@@ -475,7 +475,7 @@ class Translator:
         return self._fail_stream(events, failure, raw)
 
     def _fail_stream(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> StepResult:
-        """End the client's stream with an error frame, behind the text that was held back.
+        """End the client's stream with an error frame, after the text that was held back.
 
         Args:
             events: the events of this message so far.
@@ -527,7 +527,7 @@ class Translator:
         self._fast_path = None
 
     def _drop_after_end(self, message: sse.SseMessage) -> StepResult:
-        """Drop a message behind the end. Only the first one is reported, and no [DONE] behind an error."""
+        """Drop a message after the end. Only the first one is reported, and no [DONE] after an error."""
         findings: list[ev.Event] = []
         if self._state is TranslatorState.ENDED and message.data.strip() != DONE:
             self._state = TranslatorState.OVERRUN

@@ -11,7 +11,7 @@ them is removed.
 A *correction* is one such change of the text. A *repair* is any change of malformed arguments: a correction, or one of
 `repair.py`. Settings and findings speak of repairs.
 
-Everything else stays as it is, and so does all text behind it. Valid JSON is returned as it came, piece by piece. Only
+Everything else stays as it is, and so does all text after it. Valid JSON is returned as it came, piece by piece. Only
 a comma at the end of a piece waits for the next character that is not whitespace.
 """
 

@@ -12,7 +12,7 @@ a value matters even if the value is invalid. It stops only at an unknown charac
 string, so that the caller can check for a marker there. If there is no marker, `skip_char` skips the character.
 
 Some errors have only one possible meaning. With `corrects`, they are not a problem but a `Correction`, as long as there
-is no problem before them: behind one, it is not known what the model intended. `corrector.py` applies the corrections,
+is no problem before them: after one, it is not known what the model intended. `corrector.py` applies the corrections,
 and `close_brackets` returns the brackets that are missing at the end.
 """
 
@@ -211,7 +211,7 @@ class JsonScanner:
     @property
     def undecided_offset(self) -> int | None:
         """The offset of the text at the end that is corrected or not, as the next character shows; None if there is
-        none: a comma and the whitespace behind it, or the beginning of `True`, `False` or `None`."""
+        none: a comma and the whitespace after it, or the beginning of `True`, `False` or `None`."""
         if not self.corrects or self.problem is not None:
             return None
         if self._partial_token:

@@ -154,7 +154,7 @@ class CallObjectReader:
         """Skip the rest of the object. Return False if its end is not found."""
         limit = self._sink.limits.held if self._refused else self._sink.limits.header
         scanner = JsonScanner()
-        # Put the scanner into the state it would have at this depth, behind a member.
+        # Put the scanner into the state it would have at this depth, after a member.
         scanner.scan('{"":' * (self._depth - 1) + '{"":""', 0)
         if (yield from self._source.peek(self._keys.all_markers)):
             return False

@@ -195,7 +195,7 @@ class JsonEnvelopeGrammar:
         envelope.finish()
 
     def _read_inline_calls(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Read calls right behind other text. They are text if they are part of other JSON, or if more text follows
+        """Read calls right after other text. They are text if they are part of other JSON, or if more text follows
         them: then the text quotes JSON."""
         if source.code.is_in_brackets_before(source.leading_whitespace):
             sink.restore_text()
@@ -314,7 +314,7 @@ class _EnvelopeReader:
     def _read_bracket(self, marker: str) -> Read[bool]:
         """Read the beginning or end of an array.
 
-        Any other bracket is surplus and dropped after a call. Before a call, or behind one that follows text, it ends
+        Any other bracket is surplus and dropped after a call. Before a call, or after one that follows text, it ends
         the envelope: return False.
         """
         if marker == "[" and (self.is_empty or self._in_call_list) and not self._in_array:

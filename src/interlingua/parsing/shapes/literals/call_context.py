@@ -44,7 +44,7 @@ class CallContext:
         self.over_limit = False
         """True if the limit was exceeded."""
         self.has_unknown_key = False
-        """True if the key behind a string is not known to be one of the tool."""
+        """True if the key after a string is not known to be one of the tool."""
         self.param = ""
         """The key of the param that is being read."""
 

@@ -2,7 +2,7 @@
 
 A string may quote calls of the same dialect. So a delimiter ends the string only where the call can go on or end, and a
 whole quoted call is data. If other text follows a possible end of the call, it is held back: it is data if the string
-ends later; else the call ends at the possible end, and the text behind it is read again.
+ends later; else the call ends at the possible end, and the text after it is read again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Certainty(Enum):
 
 
 class _PossibleEnd(NamedTuple):
-    """A possible end of the string, with other text behind it."""
+    """A possible end of the string, with other text after it."""
 
     offset: int
     """The offset of the text that is read again if the string ends here."""
@@ -124,9 +124,9 @@ class DelimitedStringReader:
         self._classify_quote = classify_quote
         self._output = _StringOutput(write, context.sink if is_streamed else None)
         self._possible_end: _PossibleEnd | None = None
-        self._only_calls_follow = True  # whether only whole calls and text were read behind the possible end
+        self._only_calls_follow = True  # whether only whole calls and text were read after the possible end
         self._inner_quotes = 0
-        self._quotes_behind_end = 0  # number of quotes behind the possible end
+        self._quotes_after_end = 0  # number of quotes after the possible end
 
     def read(self) -> Read[ValueEnd | None]:
         """Read the string and its closing delimiter.
@@ -163,7 +163,7 @@ class DelimitedStringReader:
         return (yield from self._source.copy_value(marks, write, max(0, remaining))) or None
 
     def _accept_possible_end(self, possible: _PossibleEnd) -> Read[ValueEnd | None]:
-        """End the string at the possible end, because no later one was found, and un-read the text behind it.
+        """End the string at the possible end, because no later one was found, and un-read the text after it.
 
         Returns:
             The end of the value; None if the string is not closed anywhere.
@@ -195,7 +195,7 @@ class DelimitedStringReader:
         source, possible = self._source, self._possible_end
         quote_end = source.offset
         self._only_calls_follow = False
-        self._quotes_behind_end += 1
+        self._quotes_after_end += 1
         if possible is None:
             source.set_mark()
         decision = yield from self._classify_quote(self._brackets, self._inner_quotes, possible is None)
@@ -232,7 +232,7 @@ class DelimitedStringReader:
             self._output.hold()
             source.set_mark()
             self._possible_end = _PossibleEnd(end_offset, decision, is_ambiguous or possible is not None)
-            self._quotes_behind_end = 0
+            self._quotes_after_end = 0
         self._output.write(self._syntax.quote)
         return _CONTINUES
 
@@ -241,8 +241,8 @@ class DelimitedStringReader:
         self._source.drop_mark()
         self._source.trace_marker(self._syntax.quote, quote_end)
         self._output.release()
-        # If the quotes behind a possible end are pairs, they may be those of text behind the call.
-        may_end_earlier = self._possible_end is not None and self._quotes_behind_end % 2 == 0
+        # If the quotes after a possible end are pairs, they may be those of text after the call.
+        may_end_earlier = self._possible_end is not None and self._quotes_after_end % 2 == 0
         if is_ambiguous or may_end_earlier:
             self._context.report_ambiguity()
         elif self._has_unpaired_quote(end):

@@ -202,7 +202,7 @@ class NestedCallReader:
         return None
 
     def _read_bracket(self, marker: str) -> Read[bool]:
-        """Read a bracket or a closer. Return whether the text ends behind it, and behind a string."""
+        """Read a bracket or a closer. Return whether the text ends after it, and after a string."""
         syntax, source = self._syntax, self._source
         self._last_char = marker
         self._write_params(marker)

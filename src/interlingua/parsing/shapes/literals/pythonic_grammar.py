@@ -184,7 +184,7 @@ class PythonicGrammar:
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         at_start = source.offset == len(opener)
-        if at_start and opener in INLINE_CALL_STARTS:  # a list at the start of the reply is not behind other text
+        if at_start and opener in INLINE_CALL_STARTS:  # a list at the start of the reply is not after other text
             source.put_back(opener.removeprefix(LIST_OPENER))
             opener = LIST_OPENER
         if (yield from self._is_envelope(opener, at_start, source)):

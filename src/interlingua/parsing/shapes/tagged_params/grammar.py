@@ -83,7 +83,7 @@ class TaggedParams:
     shared_section: bool = True
     """True if consecutive calls are written into one section."""
     next_message: str = ""
-    """The marker that begins another message behind the calls, if a reply consists of messages."""
+    """The marker that begins another message after the calls, if a reply consists of messages."""
     inside: Shape | None = None
     """Fallback shape inside a section, or inside a call if there are no sections: another format of calls that the
     model sometimes uses."""

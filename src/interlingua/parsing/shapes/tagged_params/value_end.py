@@ -2,7 +2,7 @@
 
 Agents write files that quote calls, so the markers of a call may be data. Three rules tell them apart:
 
-- A closer ends a value only if the grammar can go on behind it: with another param, or with the end of the call and
+- A closer ends a value only if the grammar can go on after it: with another param, or with the end of the call and
   then the end of the reply, another call of an offered tool, or the end of the turn.
 - The head of a call inside a value begins a quoted call. All of it is data, up to its own end.
 - If text follows the end of the call, either the model goes on with text, or the end was quoted, too. This is decided
@@ -64,7 +64,7 @@ class CallMarkers(NamedTuple):
     tokens: tuple[str, ...]
     """The special tokens among them, such as the end of a turn."""
     next_message: tuple[str, ...]
-    """Markers that begin another message behind the calls."""
+    """Markers that begin another message after the calls."""
     has_fallback: bool
     """True if a section may contain JSON instead."""
 
@@ -248,7 +248,7 @@ class _ValueCopy:
         self._sink = sink
         self._channel = source.channel
         self._quoted_params = 0  # openers of params in the value that are not closed
-        self._open_calls = self._open_params = 0  # openers behind the value that are not closed
+        self._open_calls = self._open_params = 0  # openers after the value that are not closed
         self._json: JsonScanner | None = None  # created at the first marker in a value that is JSON
         self._scanned_pieces = 0
         self._quote_offset = -1  # offset of the next quote that may close a JSON string
@@ -378,7 +378,7 @@ class _ValueCopy:
     # ── quoted calls ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _copy_call_opener(self, opener: str) -> Read[str | CutReason | None]:
-        """Copy the opener of a call and the quoted call behind it, if there is one.
+        """Copy the opener of a call and the quoted call after it, if there is one.
 
         Return None if the value goes on.
         """
@@ -436,7 +436,7 @@ class _ValueCopy:
     def _judge(self, role: _Role, after_newline: bool) -> Read[_Verdict]:
         """Decide whether a marker that was just read, and is no closer of a value, ends the value.
 
-        The text behind it decides, and is read. The caller has set a mark before it.
+        The text after it decides, and is read. The caller has set a mark before it.
         """
         if role is _Role.TOKEN:
             return (yield from self._judge_token())
@@ -463,10 +463,10 @@ class _ValueCopy:
             match = yield from source.match_when_complete(rules.plain_next, rules.unfinished_next)
             if match is not None and (match[2] is None or param.offer.accepts(match[2])):
                 return _Verdict.END
-        return (yield from self._judge_text_behind(marker))
+        return (yield from self._judge_text_after(marker))
 
-    def _judge_text_behind(self, marker: str) -> Read[_Verdict]:
-        """Decide whether a closer ends the value, from the markers behind it."""
+    def _judge_text_after(self, marker: str) -> Read[_Verdict]:
+        """Decide whether a closer ends the value, from the markers after it."""
         rules, source = self._rules, self._source
         is_slip = marker in rules.param.slips
         is_doubled = False
@@ -506,7 +506,7 @@ class _ValueCopy:
         return verdict if verdict is _Verdict.DATA else _Verdict.AMBIGUOUS
 
     def _judge_call_end(self, *, value_closed: bool, call_closed: bool, section_closed: bool) -> Read[_Verdict]:
-        """Decide whether the call has ended here, from the text behind it.
+        """Decide whether the call has ended here, from the text after it.
 
         Another call can follow only if the value was closed. If the call was not closed, that is ambiguous: the value
         may quote the beginning of a call. Text can follow only if the call or the section was closed.
@@ -523,7 +523,7 @@ class _ValueCopy:
                 return _Verdict.END if value_closed else (yield from self._await_stray_closer())
         if follower == "":
             return _Verdict.END
-        # A closer with another key cannot close this value, so that a call behind it is not quoted.
+        # A closer with another key cannot close this value, so that a call after it is not quoted.
         value_ended = value_closed or self._rules.named_closers
         is_next_call = value_ended and follower in around.openers and (yield from self._is_next_call())
         if is_next_call and value_closed and call_closed and is_adjacent:
@@ -577,7 +577,7 @@ class _ValueCopy:
         return _Verdict.AMBIGUOUS if is_ambiguous else _Verdict.END
 
     def _judge_stray_closer(self) -> Read[_Verdict]:
-        """Decide whether the call can end with a closer that has no opener, from the text behind it.
+        """Decide whether the call can end with a closer that has no opener, from the text after it.
 
         If text follows there, too, the text may as well mention the closer: that is ambiguous.
         """
@@ -598,7 +598,7 @@ class _ValueCopy:
         return _Verdict.END if is_closed and goes_on else _Verdict.AMBIGUOUS
 
     def _is_stray_closer(self, role: _Role | None) -> Read[bool]:
-        """Count the openers and closers behind the value. Return whether this is a closer of a value without opener."""
+        """Count the openers and closers after the value. Return whether this is a closer of a value without opener."""
         if role is _Role.CALL:
             name = yield from self._find_name(self._rules.call_head)
             self._open_calls += bool(name) and self._param.offer.accepts(name)
@@ -613,7 +613,7 @@ class _ValueCopy:
         self._open_params = 0
         return True
 
-    # ── text behind a marker ──────────────────────────────────────────────────────────────────────────────────────
+    # ── text after a marker ──────────────────────────────────────────────────────────────────────────────────────
 
     def _follower(self) -> Read[str | None]:
         """Return the marker that comes next; "" if the text ends before or in it; None if other text comes next.
@@ -690,4 +690,4 @@ class _ValueCopy:
 
 
 def _ignore(text: str) -> None:
-    """Drop a piece of text: the buffer keeps it behind its mark."""
+    """Drop a piece of text: the buffer keeps it after its mark."""
