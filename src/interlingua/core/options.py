@@ -15,7 +15,7 @@ KIB, MIB = 1024, 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Size limits. All are counted in characters, except `event`, which is in bytes.
+    """Size limits. All are counted in characters, except `event` (in bytes) and `values`.
 
     Above a limit, `flush` sends the buffered text to the client and restarts parsing; `error` ends the reply.
     """
@@ -31,12 +31,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     is always an error, whatever the value of `over`."""
     event: int = 32 * MIB
     """Size of one stream event."""
+    values: int = 250_000
+    """JSON values in one request, one stream event or one reply that is not streamed, counted by commas and opening
+    brackets outside of strings. More is always an error, whatever the value of `over`."""
     over: Literal["flush", "error"] = "flush"
     """Action when a limit is exceeded: `flush` or `error`."""
 
     def __post_init__(self) -> None:
         check_field_types(self)
-        for name, minimum in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1)):
+        for name, minimum in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1), ("values", 1)):
             if getattr(self, name) < minimum:
                 raise UsageError(f"Limits.{name}: less than {minimum}", f"set it to {minimum} or more")
 

@@ -17,6 +17,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 __all__ = ["UpstreamConnection", "UpstreamConnector", "current_request", "is_idle", "request_count"]
 
+MAX_INTERIM_RESPONSES = 100
+
 
 def request_count(connection: web.RequestHandler) -> int:
     """Return the number of requests of which the connection has received the headers.
@@ -49,22 +51,34 @@ class UpstreamConnection(ResponseHandler):
     aiohttp takes a response that arrives on an idle connection for the response to the next request, which may be of
     another client.
 
+    aiohttp parses any number of interim responses (status 1xx) before the response, without a pause. More than
+    `MAX_INTERIM_RESPONSES` are an error.
+
     Reading is resumed only if it is paused. Since version 3.14, aiohttp resumes the connection after every read, paused
     or not, and runs its parser on the remaining data. That is a tenth of the CPU time per token.
     """
 
     is_idle = True
     """True as long as no request waits for a response."""
+    _status_lines = 0  # that have arrived since the request was sent
 
     def set_response_params(self, **params: Any) -> None:  # called before each request is sent
         self.is_idle = False
+        self._status_lines = 0
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
         if self.is_idle:
             self.close()
+        elif self._payload is None and self._has_too_many_status_lines(data):
+            self.set_exception(aiohttp.ClientConnectionError("too many interim responses (status 1xx)"))
+            self.close()
         else:
             super().data_received(data)
+
+    def _has_too_many_status_lines(self, data: bytes) -> bool:
+        self._status_lines += data.count(b"HTTP/1.")
+        return self._status_lines > MAX_INTERIM_RESPONSES
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         """End the response with an error, also its body: aiohttp waits for the rest of a body with invalid framing."""

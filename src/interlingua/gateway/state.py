@@ -25,6 +25,7 @@ from interlingua.gateway.settings.schema import Capture, Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
+from interlingua.gateway.work_threads import WorkThreads
 
 __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]
 
@@ -71,6 +72,7 @@ class GatewayState:
         self.retry_policies = RetryPolicies(self._on_circuit_change)
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
+        self.work_threads = WorkThreads()
         self.ready = True
         """True while the gateway accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
@@ -131,6 +133,7 @@ class GatewayState:
     async def close(self) -> None:
         if self.session is not None:
             await self.session.close()
+        self.work_threads.close()
         for captures in self._captures.values():
             captures.close()
         self.tracer.close()

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
+from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.core.options import Options
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
@@ -112,7 +113,7 @@ class Exchange:
             target.api, self._wire, target.dialect, self._model, self._tools, options, tool_choice=self._tool_choice
         )
         is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)
-        return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes)
+        return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes, options.limits.values)
 
 
 class ReplyReceiver:
@@ -125,7 +126,9 @@ class ReplyReceiver:
     replaced by an error response.
     """
 
-    def __init__(self, translator: Translator, wants_stream: bool, is_stream: bool, max_body_bytes: int) -> None:
+    def __init__(
+        self, translator: Translator, wants_stream: bool, is_stream: bool, max_body_bytes: int, max_values: int
+    ) -> None:
         self.translator = translator
         self.findings: list[Finding] = []
         self._wants_stream = wants_stream
@@ -134,6 +137,7 @@ class ReplyReceiver:
         """True if data is translated as it arrives."""
         self._undecided = wants_stream and not is_stream  # until the first byte that is not whitespace
         self._max_body_bytes = max_body_bytes
+        self._max_values = max_values
         self._pieces: list[bytes] = []
         self._size = 0
         self._first_bytes = b""  # of a stream with another content type
@@ -165,6 +169,8 @@ class ReplyReceiver:
         if not self._wants_stream and (self._is_stream or data.lstrip(_WHITESPACE_AND_BOM).startswith(_SSE_STARTS)):
             self._report("streamed-reply", "the upstream sent a stream instead of a complete reply; assembled")
             return encode_json(translator.fold(data))
+        if not has_at_most_values(data, self._max_values):
+            return translator.abort(f"the upstream's reply has more than {self._max_values:,} JSON values")
         body = read_full_object(data.decode("utf-8-sig", "replace"))
         if body is None:
             return self._reject(data)
@@ -172,6 +178,11 @@ class ReplyReceiver:
             return encode_json(translator.reply(body))
         self._report("whole-reply", "the upstream sent a complete reply instead of a stream; converted to a stream")
         return translator.stream(body)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Number of received bytes that are not translated yet: of a whole reply, or of an event."""
+        return self.translator.pending_bytes if self.is_streaming else self._size
 
     @property
     def failed_early(self) -> bool:

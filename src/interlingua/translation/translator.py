@@ -17,6 +17,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import encode_json, write_json
+from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.core.options import Options
 from interlingua.core.reply_stats import ReplyStats
 from interlingua.core.tool_choice import ToolChoiceLike
@@ -141,6 +142,11 @@ class Translator:
     def held(self) -> str:
         """Text that is buffered until the text after it is known."""
         return self._decoder.buffered
+
+    @property
+    def pending_bytes(self) -> int:
+        """Number of buffered bytes of an event that has not arrived completely."""
+        return self._sse.pending_bytes
 
     @property
     def begun(self) -> bool:
@@ -361,7 +367,7 @@ class Translator:
 
     def _read_block(self, block: sse.SseBlock) -> StepResult:
         if block is TOO_LONG:
-            return self._fail_too_long()
+            return self._fail_over_limit(f"of more than {self._max_event_bytes:,} bytes")
         if block is CLOSE:
             return self._end_stream(b"")
         message = block.message()
@@ -375,6 +381,8 @@ class Translator:
             return self._drop_after_end(message)
         if message.data.strip() == DONE:
             return self._end_stream(message.raw)
+        if not has_at_most_values(message.raw, self._options.limits.values):
+            return self._fail_over_limit(f"with more than {self._options.limits.values:,} JSON values")
         decoded = self._decoder.decode_message(message)
         if decoded is None:
             return self._handle_unreadable(message)
@@ -488,10 +496,11 @@ class Translator:
         sent += raw or self._emitter.fail(self._client_failure(failure))
         return events + [event for _, flushed in choice_events for event in flushed], sent
 
-    def _fail_too_long(self) -> StepResult:
+    def _fail_over_limit(self, problem: str) -> StepResult:
+        """End the client's stream, because an event exceeds a limit."""
         if self._state is not TranslatorState.OPEN:
             return [], b""
-        failure = ev.Failure(f"the upstream sent an event of more than {self._max_event_bytes:,} bytes")
+        failure = ev.Failure(f"the upstream sent an event {problem}")
         result = self._fail_stream([failure], failure)
         self._state = TranslatorState.OVERRUN
         return result

@@ -13,10 +13,11 @@ from interlingua.gateway.http.request_body import (
     ToolListCache,
     decode_body,
 )
+from interlingua.gateway.settings.schema import RequestLimits
 
 
 def body(tools: Any) -> dict[str, Any]:
-    return decode_body(json.dumps({"model": "m", "tools": tools}).encode())
+    return decode_body(json.dumps({"model": "m", "tools": tools}).encode(), RequestLimits())
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:

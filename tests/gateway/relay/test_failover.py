@@ -15,6 +15,7 @@ from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
+from interlingua.gateway.work_threads import WorkThreads
 from interlingua.translation.upstream_errors import UpstreamFailed
 
 UNREACHABLE = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
@@ -32,7 +33,15 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
     async def send() -> None:
         async with aiohttp.ClientSession() as session:
             failover = UpstreamFailover(
-                session, settings, client_request, exchange, None, {}, EstimateCalibration(), retry_policies
+                session,
+                settings,
+                client_request,
+                exchange,
+                None,
+                {},
+                EstimateCalibration(),
+                retry_policies,
+                WorkThreads(),
             )
             await failover.open_reply(Routes(settings).find("m"))
 

@@ -101,8 +101,10 @@ class Endpoints:
         """Return the handler that counts the input tokens of a request of this wire."""
 
         async def handle(request: web.Request) -> web.Response:
-            body = decode_body(await read_body(request, self._gateway.config.settings.limits))
-            tokens, estimated = await self._token_counter.count(body, wire, request.headers)
+            limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
+            data = await read_body(request, limits)
+            body = await work_threads.run(len(data), decode_body, data, limits)
+            tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers)
             result: dict[str, Any] = {"input_tokens": tokens, **get_wire(wire).HTTP_API.count_reply}
             if not estimated:
                 return _json_response(200, encode_json(result))

@@ -35,7 +35,9 @@ class TokenCounter:
         self._gateway = gateway
         self._unsupported_until: dict[str, float] = {}  # by URL
 
-    async def count(self, body: dict[str, Any], wire: str, client_headers: Mapping[str, str]) -> tuple[int, bool]:
+    async def count(
+        self, body: dict[str, Any], body_size: int, wire: str, client_headers: Mapping[str, str]
+    ) -> tuple[int, bool]:
         """Count the input tokens of a request. Never raises: if the upstream cannot count, the tokens are estimated.
 
         Returns:
@@ -43,11 +45,12 @@ class TokenCounter:
         """
         route = self._find_route(body.get("model"))
         if route is not None and self._can_count_upstream(route):
-            tokens = await self._count_upstream(body, wire, route, client_headers)
+            tokens = await self._count_upstream(body, body_size, wire, route, client_headers)
             if tokens is not None:
                 return tokens, False
         names = (route.name, route.model) if route is not None else ("", "")
-        return self._gateway.token_calibration.count(body, *names), True
+        calibration = self._gateway.token_calibration
+        return await self._gateway.work_threads.run(body_size, calibration.count, body, *names), True
 
     def _find_route(self, model: Any) -> Route | None:
         try:
@@ -65,18 +68,16 @@ class TokenCounter:
         )
 
     async def _count_upstream(
-        self, body: dict[str, Any], wire: str, route: Route, client_headers: Mapping[str, str]
+        self, body: dict[str, Any], body_size: int, wire: str, route: Route, client_headers: Mapping[str, str]
     ) -> int | None:
         config, session = self._gateway.config, self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
-        url, upstream = count_tokens_url(route.upstream), route.upstream
+        url = count_tokens_url(route.upstream)
         try:
             options = Options(seal_key=config.seal_key, upstream=route.target.identity)
-            translated = prepare_request(body, wire, upstream.api, route.model, route.profile, options).body
+            request_body = await self._gateway.work_threads.run(body_size, _count_request, body, wire, route, options)
         except InterlinguaError:
             return None
-        counted_fields = get_wire(upstream.api).HTTP_API.counted_fields
-        request_body = encode_json({name: translated[name] for name in counted_fields if name in translated})
         headers = headers_for(
             route, wire, client_headers, config.authenticator.passthrough_key(client_headers), stream=False
         )
@@ -96,3 +97,11 @@ class TokenCounter:
             return None
         tokens = reply.get("input_tokens")
         return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None
+
+
+def _count_request(body: dict[str, Any], wire: str, route: Route, options: Options) -> bytes:
+    """Return the body of the request for a token count. Raises InterlinguaError if it cannot be translated."""
+    api = route.upstream.api
+    translated = prepare_request(body, wire, api, route.model, route.profile, options).body
+    counted_fields = get_wire(api).HTTP_API.counted_fields
+    return encode_json({name: translated[name] for name in counted_fields if name in translated})

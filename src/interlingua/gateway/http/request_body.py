@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import zlib
 from collections import OrderedDict
@@ -11,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object
+from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, shorten
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
@@ -78,7 +80,11 @@ def _decompressor_for(encoding: str) -> zlib._Decompress | None:
     return zlib.decompressobj(wbits=_WBITS_BY_ENCODING[encoding.lower()])
 
 
-def decode_body(data: bytes) -> dict[str, Any]:
+def decode_body(data: bytes, limits: RequestLimits) -> dict[str, Any]:
+    """Decode the request body. Raises TooLarge or BadRequest."""
+    if not has_at_most_values(data, limits.values):
+        message = f"the request body has more than {limits.values:,} JSON values"
+        raise TooLarge(message, "send less, or increase limits.values")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,10 +111,11 @@ class ToolListCache:
     """Cache of decoded tool lists, keyed by their JSON.
 
     Requests with the same tools share one list object, which saves memory. Therefore no code may modify the contents of
-    a request.
+    a request. Several threads can use the cache.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._lists: OrderedDict[bytes, list[Any]] = OrderedDict()
 
     def share_tools(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -125,8 +132,9 @@ class ToolListCache:
             return tools
         if len(encoded) > MAX_CACHED_TOOL_LIST_BYTES:
             return tools
-        cached = self._lists.setdefault(encoded, tools)
-        self._lists.move_to_end(encoded)
-        if len(self._lists) > MAX_CACHED_TOOL_LISTS:
-            self._lists.popitem(last=False)
+        with self._lock:
+            cached = self._lists.setdefault(encoded, tools)
+            self._lists.move_to_end(encoded)
+            if len(self._lists) > MAX_CACHED_TOOL_LISTS:
+                self._lists.popitem(last=False)
         return cached

@@ -34,6 +34,7 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
+from interlingua.gateway.work_threads import MAX_SLICE_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
@@ -55,6 +56,8 @@ class UpstreamReply(msgspec.Struct):
     secret_filter: SecretFilter
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
+    untranslated: memoryview = memoryview(b"")
+    """Received data of a stream that is not translated yet."""
 
     @property
     def translator(self) -> Translator:
@@ -74,6 +77,7 @@ class UpstreamFailover:
         extra_headers: Mapping[str, str],
         calibration: EstimateCalibration,
         retry_policies: RetryPolicies,
+        work_threads: WorkThreads,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -83,6 +87,7 @@ class UpstreamFailover:
         self._extra_headers = extra_headers  # sent to every upstream
         self._calibration = calibration
         self._retry_policies = retry_policies
+        self._work_threads = work_threads
         self._incomplete_retries_left = 1  # retries left for incomplete replies
 
     async def open_reply(self, routes: list[Route]) -> UpstreamReply:
@@ -100,8 +105,14 @@ class UpstreamFailover:
         last_error: UpstreamFailed | None = None
         for index, route in enumerate(routes):
             try:
-                upstream_request = prepare_upstream_request(
-                    self._client_request, route, self._settings, self._calibration, self._record
+                upstream_request = await self._work_threads.run(
+                    self._client_request.body_size,
+                    prepare_upstream_request,
+                    self._client_request,
+                    route,
+                    self._settings,
+                    self._calibration,
+                    self._record,
                 )
             except InterlinguaError:
                 if last_error is None:
@@ -217,22 +228,46 @@ class UpstreamFailover:
         """
         translator, stats = reply.translator, reply.translator.tally
         while not stats.has_content and not translator.ended and len(reply.initial_data) < MAX_PEEK_BYTES:
-            data = await self.read_chunk(reply)
-            reply.initial_data += _receive(reply.receiver, data)
+            reply.initial_data += await self.translate(reply, await self.read_chunk(reply))
             if translator.begun:
                 deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
     async def _read_complete(self, reply: UpstreamReply) -> None:
-        while data := await self.read_chunk(reply):
-            _receive(reply.receiver, data)
-        reply.initial_data = _receive(reply.receiver, b"")
+        while data := await self._read(reply):
+            await self.translate(reply, data)
+        reply.initial_data = await self.translate(reply, b"")
 
     async def read_chunk(self, reply: UpstreamReply) -> bytes:
-        """Return the next bytes of the response, without the upstream's key; b"" at its end.
+        """Return the next bytes of a stream, without the upstream's key; b"" at its end.
+
+        A long read is returned in slices, with other requests in between.
 
         Raises:
             UpstreamFailed: The connection is lost.
         """
+        if not reply.untranslated:
+            data = await self._read(reply)
+            if len(data) <= MAX_SLICE_BYTES:
+                return data
+            reply.untranslated = memoryview(data)
+        await self._work_threads.wait_for_turn()
+        data, reply.untranslated = bytes(reply.untranslated[:MAX_SLICE_BYTES]), reply.untranslated[MAX_SLICE_BYTES:]
+        return data
+
+    async def translate(self, reply: UpstreamReply, data: bytes) -> bytes:
+        """Return the output for the next data of a response, or for its end (b"").
+
+        Raises:
+            UpstreamFailed: The reply is too large.
+        """
+        receiver = reply.receiver
+        if data and not receiver.is_streaming:
+            return _receive(receiver, data)  # it is buffered
+        size = receiver.pending_bytes + len(data)
+        return await self._work_threads.run(size, _receive, receiver, data)
+
+    async def _read(self, reply: UpstreamReply) -> bytes:
+        """Return the received bytes of the response, without the upstream's key; b"" at its end."""
         while True:
             try:
                 data = await reply.response.content.readany()
@@ -267,7 +302,6 @@ class UpstreamFailover:
 
 
 def _receive(receiver: ReplyReceiver, data: bytes) -> bytes:
-    """Return the output for the next data of a response, or for its end (b"")."""
     try:
         return receiver.feed(data) if data else receiver.close()
     except UpstreamError as error:  # too large

@@ -150,6 +150,7 @@ class Relay:
             trace_headers,
             calibration,
             retry_policies,
+            self._gateway.work_threads,
         )
         return failover, routes
 
@@ -158,7 +159,10 @@ class Relay:
         if self._observer:
             self._observer.on_request(self._request.headers, data)
         self._body_size = len(data)
-        return self._gateway.tool_list_cache.share_tools(decode_body(data))
+        return await self._gateway.work_threads.run(len(data), self._decode_body, data)
+
+    def _decode_body(self, data: bytes) -> dict[str, Any]:
+        return self._gateway.tool_list_cache.share_tools(decode_body(data, self._config.settings.limits))
 
     def _client_request(self, body: dict[str, Any]) -> ClientRequest:
         model = body.get("model")
@@ -209,11 +213,11 @@ class Relay:
         return response
 
     async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
-        """Forward the stream. Each read from the upstream becomes one write to the client.
+        """Forward the stream. Each chunk from the upstream becomes one write to the client.
 
         The next read waits until the write is done, so that a slow client applies back-pressure to the upstream.
         """
-        receiver, translator, stats = reply.receiver, reply.translator, reply.translator.tally
+        translator, stats = reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
@@ -227,7 +231,7 @@ class Relay:
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
                     data = await failover.read_chunk(reply)
-                    if output := receiver.feed(data) if data else receiver.close():
+                    if output := await failover.translate(reply, data):
                         deadline.set_timeout(CLIENT, send_timeout)
                         await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
         except UpstreamFailed as error:

@@ -154,6 +154,11 @@ class SseDecoder:
         block = self._take_block()
         return [SseBlock(block.lines, block.raw + missing, closed=False)]
 
+    @property
+    def pending_bytes(self) -> int:
+        """Number of buffered bytes of the current block."""
+        return len(self._raw) + len(self._partial_line)
+
     def _finish_line(self, end: bytes) -> bytes:
         """Return the complete line. A byte order mark that was split across reads is whole here, and removed."""
         line = b"".join((self._partial_line, end)).removeprefix(self._bom)
@@ -172,8 +177,7 @@ class SseDecoder:
         return SseBlock(fields, end)
 
     def _check_limit(self) -> None:
-        size = len(self._raw) + len(self._partial_line)
-        if size > self._limit:
+        if (size := self.pending_bytes) > self._limit:
             raise UpstreamError(
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
                 hint="if events of this size are expected, raise the limit with SseDecoder(limit=...)",

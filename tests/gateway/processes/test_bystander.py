@@ -1,0 +1,176 @@
+"""A request of one client, or a reply of one upstream, does not hold up the requests of other clients."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import upstream_server as up
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import CHAT, MESSAGES, RESPONSES, build_request, request_reply, send_bytes
+from tests.support.upstream_server import UpstreamServer
+
+CONFIG = """
+upstreams:
+  test:
+    url: {url}
+    timeouts: {{connect: 5, first_event: 60, idle: 60}}
+    retries: {{attempts: 1}}
+"""
+MAX_WAIT_SECONDS = 0.5
+"""Longest wait of the bystander. On a quiet machine it is below 0.1 s; without threads and slices, seconds."""
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[UpstreamServer]:
+    server = UpstreamServer()
+    server.add("short", up.chat_stream("short"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
+        yield started
+
+
+class Bystander:
+    """A client that asks for the health of the gateway again and again."""
+
+    def __init__(self, gateway: GatewayProcess) -> None:
+        self._gateway = gateway
+        self._over = threading.Event()
+        self.longest_wait = 0.0
+        self.count = 0
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Bystander:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        connection = http.client.HTTPConnection(self._gateway.base.removeprefix("http://"), timeout=60)
+        while not self._over.is_set():
+            started = time.monotonic()
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b"ok\n"
+            self.longest_wait = max(self.longest_wait, time.monotonic() - started)
+            self.count += 1
+            time.sleep(0.002)
+        connection.close()
+
+
+def check_wait(gateway: GatewayProcess, attack: Callable[[], object]) -> None:
+    """Fail if the bystander waits too long during the attack. The shortest of three tries counts."""
+    waits = []
+    for _ in range(3):
+        with Bystander(gateway) as bystander:
+            attack()
+        assert bystander.count > 0
+        waits.append(bystander.longest_wait)
+        if waits[-1] < MAX_WAIT_SECONDS:
+            return
+    pytest.fail(f"longest waits in seconds: {waits}")
+
+
+def request_with(wire: str, messages: list[Any], **fields: Any) -> bytes:
+    name = "input" if wire == RESPONSES else "messages"
+    return json.dumps({"model": "short", "max_tokens": 10, name: messages, **fields}).encode()
+
+
+def user_messages(count: int, text: str) -> list[Any]:
+    return [{"role": role, "content": text} for _ in range(count // 2) for role in ("user", "assistant")]
+
+
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("wire", [CHAT, slow(MESSAGES), slow(RESPONSES)])
+@pytest.mark.parametrize(
+    ("count", "text"), [(20_000, "Hello"), (100, "Hello, world. " * 8_000)], ids=["many messages", "long messages"]
+)
+def test_large_request(gateway: GatewayProcess, wire: str, count: int, text: str) -> None:
+    data = build_request(f"/v1/{wire}", request_with(wire, user_messages(count, text)))
+    check_wait(gateway, lambda: send_bytes(gateway, data))
+
+
+@pytest.mark.parametrize("wire", [MESSAGES, slow(RESPONSES)])
+def test_large_token_count(gateway: GatewayProcess, wire: str) -> None:
+    path = "/v1/messages/count_tokens" if wire == MESSAGES else "/v1/responses/input_tokens"
+    data = build_request(path, request_with(wire, user_messages(100, "Hello, world. " * 8_000)))
+    check_wait(gateway, lambda: send_bytes(gateway, data))
+
+
+@pytest.mark.parametrize("unit", [b"[],", slow(b"0,"), slow(b'{"":0},'), slow(b'"",')])
+def test_request_with_too_many_values(gateway: GatewayProcess, unit: bytes) -> None:
+    body = b'{"model": "short", "messages": [' + unit * (16 * MIB // len(unit)) + b"0]}"
+    data = build_request("/v1/chat/completions", body)
+    got = send_bytes(gateway, data)
+    assert got.status == 413
+    assert "250,000 JSON values" in got.json["error"]["message"]
+    check_wait(gateway, lambda: send_bytes(gateway, data))
+
+
+def test_large_request_that_is_not_json(gateway: GatewayProcess) -> None:
+    body = b'{"model": "short", "messages": [' + b"[]," * 80_000 + b'"' + b"x" * 16 * MIB
+    data = build_request("/v1/chat/completions", body)
+    assert send_bytes(gateway, data).status == 400
+    check_wait(gateway, lambda: send_bytes(gateway, data))
+
+
+@pytest.mark.parametrize("wire", [CHAT, slow(MESSAGES), slow(RESPONSES)])
+def test_large_reply(upstream: UpstreamServer, gateway: GatewayProcess, wire: str) -> None:
+    text = "Hello, world. <tool_call> " * (4 * MIB // 26)
+    body = json.dumps({"id": "x", "choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+    model = upstream.add(f"large-{wire}", up.send_response("200 OK", body))
+    check_wait(gateway, lambda: request_reply(gateway, wire, model, stream=False))
+
+
+def test_reply_with_too_many_values(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+    body = b'{"id": "x", "choices": [' + b"[]," * (8 * MIB // 3) + b"0]}"
+    model = upstream.add("values", up.send_response("200 OK", body))
+    got = request_reply(gateway, CHAT, model, stream=False)
+    assert got.status == 502
+    assert "250,000 JSON values" in got.json["error"]["message"]
+    check_wait(gateway, lambda: request_reply(gateway, CHAT, model, stream=False))
+
+
+FLOODS = {
+    "one large event": [up.delta("Hello, world. <tool_call> " * (4 * MIB // 26))],
+    "tiny deltas": [up.delta("a") * 30_000],
+    "comments": [b":\n\n" * 300_000],
+    "empty lines": [b"\n" * 1_000_000],
+    "events without a choice": [b'data: {"choices": []}\n\n' * 100_000],
+    "tool calls": [up.call_delta(index, f"c{index}", name="read", arguments="{}") for index in range(3_000)],
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("wire", [slow(CHAT), MESSAGES])
+def test_flood_of_stream_data(upstream: UpstreamServer, gateway: GatewayProcess, wire: str, flood: str) -> None:
+    pieces = FLOODS[flood]
+    model = upstream.add(
+        f"{flood}-{wire}", up.send_headers(), up.send(up.ROLE), *map(up.send, pieces), up.send(up.DONE)
+    )
+    check_wait(gateway, lambda: request_reply(gateway, wire, model))
+
+
+def test_flood_of_interim_responses(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+    model = upstream.add("interim", up.send(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100_000), up.chat_stream("late"))
+    got = request_reply(gateway, CHAT, model)
+    assert got.status == 502
+    assert "interim responses" in got.json["error"]["message"]
+    check_wait(gateway, lambda: request_reply(gateway, CHAT, model))
