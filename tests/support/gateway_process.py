@@ -45,8 +45,17 @@ class GatewayProcess:
 
 
 @contextmanager
-def run_gateway(*args: str, config: str | None = None, **environment: str) -> Iterator[GatewayProcess]:
-    """Run `interlingua serve` with these arguments until the block ends. `config` is the text of a settings file."""
+def run_gateway(
+    *args: str, config: str | None = None, program: str = "", **environment: str
+) -> Iterator[GatewayProcess]:
+    """Run `interlingua serve` with these arguments until the block ends.
+
+    Args:
+        args: Command-line arguments.
+        config: The text of a settings file.
+        program: The text of a Python program that runs instead of `interlingua serve --port 0`.
+        environment: Environment variables.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if config is not None:
@@ -56,7 +65,11 @@ def run_gateway(*args: str, config: str | None = None, **environment: str) -> It
         env = {**inherited, "HOME": name, "XDG_STATE_HOME": name, "XDG_CONFIG_HOME": name, **environment}
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "interlingua", "serve", "--port", "0", *args],
+                [
+                    sys.executable,
+                    *(["-c", program] if program else ["-m", "interlingua", "serve", "--port", "0"]),
+                    *args,
+                ],
                 cwd=folder,
                 env=env,
                 stdin=subprocess.DEVNULL,

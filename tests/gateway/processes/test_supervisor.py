@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -210,3 +211,59 @@ def test_counters_outlive_a_killed_worker_and_gauges_do_not(upstream: UpstreamSe
             wait_for_metric(gateway, "streams_open", 0)
             finished = int(scrape(gateway)["requests_total"])
         assert gateway.stop() == 0
+
+
+HANGING_GATEWAY = """
+import sys, time
+from interlingua.cli import main
+from interlingua.gateway.api.endpoints import Endpoints
+
+def openapi_that_hangs(self, request):
+    time.sleep(600)
+
+Endpoints.openapi = openapi_that_hangs
+sys.exit(main(["serve", "--port", "0", *sys.argv[1:]]))
+"""
+
+
+def hang_one_worker(gateway: GatewayProcess) -> None:
+    """Send a request that blocks the event loop of the worker that receives it."""
+    sock = connect(gateway)
+    sock.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    gateway.wait_for_log("openapi_that_hangs", 20)
+    sock.close()
+
+
+def test_worker_that_hangs_is_replaced_and_its_stack_logged(upstream: UpstreamServer) -> None:
+    config = CONFIG.format(url=upstream.url) + "watchdog: 2\n"
+    with run_gateway("--workers", "2", config=config, program=HANGING_GATEWAY) as gateway:
+        before = workers_of(gateway)
+        hang_one_worker(gateway)
+        assert re.search(r"a worker hangs; killing it worker=\d", gateway.log.read_text())
+        eventually(lambda: len(workers_of(gateway)) == 2 and workers_of(gateway) != before)
+        assert len(set(before) & set(workers_of(gateway))) == 1
+        for _ in range(8):
+            assert get(gateway, "/healthz").status == 200
+        assert gateway.stop() == 0
+
+
+def test_stopped_worker_is_replaced_without_a_stack(upstream: UpstreamServer) -> None:
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url) + "watchdog: 2\n") as gateway:
+        victim = workers_of(gateway)[0]
+        os.kill(victim, signal.SIGSTOP)
+        eventually(lambda: victim not in workers_of(gateway) and len(workers_of(gateway)) == 2)
+        assert gateway.stop() == 0
+
+
+def test_single_worker_that_hangs_prints_its_stack(upstream: UpstreamServer) -> None:
+    config = CONFIG.format(url=upstream.url) + "watchdog: 1\n"
+    with run_gateway(config=config, program=HANGING_GATEWAY) as gateway:
+        hang_one_worker(gateway)
+
+
+def test_workers_that_respond_are_not_replaced(upstream: UpstreamServer) -> None:
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url) + "watchdog: 2\n") as gateway:
+        before = workers_of(gateway)
+        time.sleep(4)
+        assert workers_of(gateway) == before
+        assert "hangs" not in gateway.log.read_text()

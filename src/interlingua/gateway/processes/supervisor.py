@@ -1,4 +1,4 @@
-"""Supervisor: starts several workers on one port, forwards signals to them and replaces workers that die.
+"""Supervisor: starts several workers on one port, forwards signals to them and replaces workers that die or hang.
 
 The supervisor keeps its signals blocked and takes them one at a time with `sigwait`. No signal handler can interrupt it
 between two steps.
@@ -22,6 +22,7 @@ from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 from interlingua.gateway.processes import systemd_notify as notify
+from interlingua.gateway.processes.heartbeat import Heartbeat
 from interlingua.gateway.processes.worker import FORCED_STOP_GRACE_SECONDS, Worker
 from interlingua.gateway.settings.loader import LoadedSettings
 
@@ -30,6 +31,8 @@ __all__ = ["Supervisor"]
 STDERR_FD = 2
 MIN_WORKER_LIFETIME_SECONDS = 1.0
 """A worker that dies sooner than this is restarted with a delay."""
+TICK_SECONDS = 1.0
+"""Interval at which the supervisor checks the heartbeats and restarts workers that died too soon."""
 HANDLED_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
 EXIT_CRASHED, EXIT_NEVER_SERVED = 1, 3
 """Exit statuses of a worker that failed."""
@@ -40,6 +43,7 @@ class _WorkerProcess(NamedTuple):
     started_at: float
     is_first: bool
     """True if this process does not replace a worker that died."""
+    heartbeat: Heartbeat
 
 
 class Supervisor:
@@ -62,6 +66,7 @@ class Supervisor:
         )
         self._series_regions = [SeriesRegion() for _ in sockets]  # shared by all workers, and outlive them
         self._children: dict[int, _WorkerProcess] = {}  # by process id
+        self._killed: set[int] = set()  # process ids of hung workers
         self._pending_restarts: list[int] = []  # indexes of workers that died too soon
         self._stop_requested_at: float | None = None  # time of the first stop signal
         # Only the parent holds the writer. When the parent is gone, the reader becomes readable in each worker.
@@ -72,6 +77,7 @@ class Supervisor:
         for number in HANDLED_SIGNALS:
             signal.signal(number, _ignore_signal)  # an ignored signal would never be delivered to sigwait
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
+        signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
         for index in range(len(self._sockets)):
             self._start(index, is_first=True)
         failed: list[_WorkerProcess] = []
@@ -80,38 +86,60 @@ class Supervisor:
             if received == signal.SIGCHLD:
                 failed += self._replace_dead_workers()
             elif received == signal.SIGALRM:
-                pending, self._pending_restarts = self._pending_restarts, []
-                for index in pending:
-                    self._start(index)
+                self._tick()
             elif received == signal.SIGHUP:
                 self._reload_settings()
             else:
                 self._stop()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         if failed:
             raise BadInput("a worker could not start", "see the error above")
+
+    def _tick(self) -> None:
+        notify.send_watchdog()
+        pending, self._pending_restarts = self._pending_restarts, []
+        for index in pending:
+            self._start(index)
+        self._kill_hung_workers()
 
     # ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, index: int, is_first: bool = False) -> None:
         try:
+            heartbeat = Heartbeat()
             process = os.fork()
-        except OSError as error:  # process limit reached, or out of memory
+        except OSError as error:  # a limit of processes or files is reached, or no memory is left
             self._log.write_now("cannot fork a worker; will retry", worker=index, error=error.strerror)
-            self._schedule_start(index)
+            self._pending_restarts.append(index)
             return
         if process == 0:
-            os._exit(self._run_worker(index))
-        self._children[process] = _WorkerProcess(index, time.monotonic(), is_first)
+            os._exit(self._run_worker(index, heartbeat))
+        self._children[process] = _WorkerProcess(index, time.monotonic(), is_first, heartbeat)
 
-    def _schedule_start(self, index: int) -> None:
-        self._pending_restarts.append(index)
-        signal.setitimer(signal.ITIMER_REAL, MIN_WORKER_LIFETIME_SECONDS)
+    def _kill_hung_workers(self) -> None:
+        """Kill workers whose event loop does not run. They are replaced like all that die."""
+        limit = self._loaded.settings.watchdog
+        for process, child in self._children.items():
+            if limit and process not in self._killed and (age := child.heartbeat.age) > limit:
+                self._killed.add(process)
+                stack = child.heartbeat.request_stack(process)
+                self._log.write_now(
+                    "a worker hangs; killing it", worker=child.worker, process=process, seconds=round(age), trace=stack
+                )
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
-    def _run_worker(self, index: int) -> int:
+    def _run_worker(self, index: int, heartbeat: Heartbeat) -> int:
         """Run a worker in the child process and return the exit status."""
         series_memory = SeriesMemory(self._series_regions, index)
         worker = Worker(
-            self._loaded, self._sockets[index], self._seal_key, self._reload, series_memory, self._lifeline_reader
+            self._loaded,
+            self._sockets[index],
+            self._seal_key,
+            self._reload,
+            series_memory,
+            self._lifeline_reader,
+            heartbeat,
         )
         try:
             os.close(self._lifeline_writer)
@@ -136,6 +164,8 @@ class Supervisor:
             child = self._children.pop(process, None)
             if child is None:  # not a worker
                 continue
+            child.heartbeat.close()
+            self._killed.discard(process)
             reset_gauges(self._series_regions[child.worker])
             if self._stop_requested_at is not None:
                 continue
@@ -147,7 +177,7 @@ class Supervisor:
                 "a worker died; restarting it", worker=child.worker, process=process, **_exit_fields(code)
             )
             if time.monotonic() - child.started_at < MIN_WORKER_LIFETIME_SECONDS:
-                self._schedule_start(child.worker)
+                self._pending_restarts.append(child.worker)
             else:
                 self._start(child.worker)
         return failed

@@ -6,9 +6,9 @@ import os
 import socket
 from contextlib import suppress
 
-__all__ = ["client_host", "http_url", "is_enabled", "listener_url", "send_ready", "send_stopping"]
+__all__ = ["client_host", "http_url", "is_enabled", "listener_url", "send_ready", "send_stopping", "send_watchdog"]
 
-SOCKET_VARIABLE = "NOTIFY_SOCKET"
+SOCKET_VARIABLE, WATCHDOG_VARIABLE = "NOTIFY_SOCKET", "WATCHDOG_USEC"
 _LOOPBACK_BY_WILDCARD = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -19,6 +19,12 @@ def send_ready(listener: socket.socket) -> None:
 
 def send_stopping() -> None:
     _send("STOPPING=1", "STATUS=draining: waiting for open streams to finish")
+
+
+def send_watchdog() -> None:
+    """Report that the gateway still runs, for a service with `WatchdogSec`."""
+    if os.environ.get(WATCHDOG_VARIABLE):
+        _send("WATCHDOG=1")
 
 
 def is_enabled() -> bool:

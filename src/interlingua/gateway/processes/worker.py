@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import signal
 import socket
@@ -16,6 +17,7 @@ from interlingua.gateway.demo import server as demo
 from interlingua.gateway.http.connection_listener import ConnectionListener
 from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.processes import systemd_notify as notify
+from interlingua.gateway.processes.heartbeat import INTERVAL_SECONDS, Heartbeat
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.state import GatewayState
 
@@ -39,6 +41,7 @@ class Worker:
         reload: Reads the settings again. Raises InterlinguaError if they are invalid.
         series_memory: The memory for metrics that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
+        heartbeat: The heartbeat that the parent reads. None if there is no parent.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Worker:
         reload: Callable[[], LoadedSettings],
         series_memory: SeriesMemory | None = None,
         parent_pipe: int | None = None,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self._loaded = loaded
         self._listener = listener
@@ -56,12 +60,15 @@ class Worker:
         self._reload = reload
         self._series_memory = series_memory
         self._parent_pipe = parent_pipe
+        self._heartbeat = heartbeat
         self.has_served = False
         """True once the worker has accepted connections."""
 
     def run(self) -> None:
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects but no reference cycles
+        if self._heartbeat is not None:
+            self._heartbeat.write_stack_on_signal()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._serve())
 
@@ -77,6 +84,7 @@ class Worker:
         connection_listener = ConnectionListener(runner.server, gateway.log, lambda: gateway.config.settings.limits)
         await connection_listener.open(self._listener)
         self.has_served = True
+        heartbeat = asyncio.create_task(self._beat())
         publisher = asyncio.create_task(_publish_metrics(gateway)) if gateway.metrics.has_several_workers else None
         notify.send_ready(self._listener)
         try:
@@ -91,11 +99,24 @@ class Worker:
         finally:
             await runner.cleanup()
             await gateway.close()
+            heartbeat.cancel()
+            faulthandler.cancel_dump_traceback_later()
             if publisher is not None:
                 publisher.cancel()
                 gateway.metrics.publish_callbacks()
             if demo_runner is not None:
                 await demo_runner.cleanup()
+
+    async def _beat(self) -> None:
+        """Show that the event loop runs: to the supervisor, or without one to a timer that prints the stack."""
+        seconds = self._loaded.settings.watchdog
+        while seconds:
+            if self._heartbeat is not None:
+                self._heartbeat.beat()
+            else:
+                faulthandler.dump_traceback_later(seconds)
+                notify.send_watchdog()
+            await asyncio.sleep(INTERVAL_SECONDS)
 
     @property
     def _stop_signals(self) -> list[signal.Signals]:

@@ -247,5 +247,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Messages API), and between two of them. The actual delay can be up to twice as long."""
     drain: Seconds = 30
     """Seconds that open streams have to finish when the gateway shuts down."""
+    watchdog: Annotated[float, Meta(ge=0)] = 30
+    """Seconds after which a worker that does not respond counts as hung. With several workers its stack is logged, and
+    it is killed and replaced. A single worker only prints its stack to standard error. 0 disables the check."""
     otel: bool = False
     """Trace each request with OpenTelemetry. The exporter is configured with the OTEL_* environment variables."""
