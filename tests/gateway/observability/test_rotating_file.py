@@ -127,3 +127,16 @@ def test_systemd_notify_socket_receives_ready_and_stopping(workers: str, abstrac
                 assert listener.recv(1000).decode() == f"READY=1\nSTATUS=listening on {gateway.base}"
             assert gateway.stop() == 0
             assert listener.recv(1000).startswith(b"STOPPING=1\n")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_systemd_watchdog_receives_messages(workers: str) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
+    ):
+        listener.bind(f"{folder}/socket")
+        listener.settimeout(10)
+        with run_gateway("--demo", "--workers", workers, NOTIFY_SOCKET=f"{folder}/socket", WATCHDOG_USEC="60000000"):
+            messages = [listener.recv(1000) for _ in range(5)]
+        assert messages.count(b"WATCHDOG=1") >= 2
