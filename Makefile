@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench e2e fuzz pins clean
+.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,10 @@ bench: setup ## measure the parser in every shape, and the gateway compared with
 	$(BIN)/python -m bench.parser $(BENCH)
 	$(BIN)/python -m bench.shapes $(BENCH)
 	$(BIN)/python -m bench.gateway $(BENCH)
+
+# 15 minutes. `make soak SOAK='--minutes 2'` is shorter.
+soak: setup ## run good and hostile clients and upstreams for minutes; check replies, memory and waits
+	$(BIN)/python -m bench.soak $(SOAK)
 
 # The first run installs the clients into .e2e: some minutes. `make e2e E2E='--only claude'` runs one client.
 e2e: setup ## run real coding agents and SDKs, with their own tools, through the gateway
