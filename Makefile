@@ -87,10 +87,11 @@ e2e: setup ## run real coding agents and SDKs, with their own tools, through the
 # One minute of random input each. With atheris in .venv (`pip install -e '.[fuzz]'`) the input is guided by coverage,
 # and the first failure ends the run.
 FUZZ ?= -max_total_time=60
-fuzz: setup ## fuzz every dialect, every pair of wires and every path of the gateway
+fuzz: setup ## fuzz every dialect, every pair of wires and every path of the gateway, also for cost
 	$(BIN)/python -m fuzz.dialects $(FUZZ)
 	$(BIN)/python -m fuzz.sse $(FUZZ)
 	$(BIN)/python -m fuzz.chunks $(FUZZ)
+	$(BIN)/python -m fuzz.cost $(FUZZ)
 	$(BIN)/python -m fuzz.api $(FUZZ)
 
 # Keeps the comment at the top of constraints.txt and regenerates the pins from a new environment.

@@ -39,10 +39,10 @@ def from_bytes(data: bytes) -> Row:
         how = chooser.pick(CHANGES)
         how(chunks, chooser.below(len(chunks) or 1), chooser, route.source)
     with_names = chooser.below(8) > 0
-    return Row.of(route, b"".join(_frame(chunk, with_names) for chunk in chunks), cuts)
+    return Row.of(route, b"".join(frame(chunk, with_names) for chunk in chunks), cuts)
 
 
-def _frame(chunk: Chunk, with_names: bool) -> bytes:
+def frame(chunk: Chunk, with_names: bool = True) -> bytes:
     data = chunk if isinstance(chunk, str) else json.dumps(chunk)
     kind = chunk.get("type") if with_names and isinstance(chunk, dict) else None
     name = f"event: {kind}\n" if isinstance(kind, str) and kind.isprintable() and kind.isascii() else ""
@@ -83,10 +83,10 @@ def _join(chunks: list[Chunk], at: int, chooser: ByteChooser, wire: str) -> None
     chunks[at:at] = other[chooser.below(len(other) or 1) :][:4]
 
 
-def _change_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+def change_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
     """Change the value of a field, or add a field."""
-    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
-        owner, key = chooser.pick(places)
+    if chunks and (found := places(chunk := copy.deepcopy(chunks[at]))):
+        owner, key = chooser.pick(found)
         if isinstance(owner, dict) and chooser.below(4) == 0:
             key = chooser.pick(KEYS)
         owner[key] = chooser.pick(ODD)
@@ -94,17 +94,17 @@ def _change_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) ->
 
 
 def _remove_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
-    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
-        owner, key = chooser.pick(places)
+    if chunks and (found := places(chunk := copy.deepcopy(chunks[at]))):
+        owner, key = chooser.pick(found)
         del owner[key]
         chunks[at] = chunk
 
 
 def _copy_field(chunks: list[Chunk], at: int, chooser: ByteChooser, wire: str) -> None:
     """Give a field the value of a field of another chunk."""
-    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
-        others = _places(chooser.pick(chooser.pick(CHUNKS[wire]) or [{}]))
-        owner, key = chooser.pick(places)
+    if chunks and (found := places(chunk := copy.deepcopy(chunks[at]))):
+        others = places(chooser.pick(chooser.pick(CHUNKS[wire]) or [{}]))
+        owner, key = chooser.pick(found)
         if others:
             other, name = chooser.pick(others)
             owner[key] = copy.deepcopy(other[name])
@@ -115,7 +115,7 @@ def _change_text(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> 
     """Extend or truncate a text."""
     if chunks:
         chunk = copy.deepcopy(chunks[at])
-        texts = [(owner, key) for owner, key in _places(chunk) if isinstance(owner[key], str)]
+        texts = [(owner, key) for owner, key in places(chunk) if isinstance(owner[key], str)]
         if texts:
             owner, key = chooser.pick(texts)
             more = chooser.pick([odd for odd in ODD if isinstance(odd, str)])
@@ -125,9 +125,9 @@ def _change_text(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> 
 
 CHANGES: list[Callable[[list[Chunk], int, ByteChooser, str], None]] = [
     *(
-        _change_field,
-        _change_field,
-        _change_field,
+        change_field,
+        change_field,
+        change_field,
         _change_text,
         _change_text,
         _change_text,
@@ -140,9 +140,9 @@ CHANGES: list[Callable[[list[Chunk], int, ByteChooser, str], None]] = [
 ]
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [place for key in keys for place in [(value, key), *_places(value[key])]]
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
 
 
 KEYS = sorted(
@@ -151,7 +151,7 @@ KEYS = sorted(
         for wire in WIRES
         for chunks in CHUNKS[wire]
         for chunk in chunks
-        for _, key in _places(chunk)
+        for _, key in places(chunk)
         if type(key) is str
     }
     | {"error", "refusal", "reasoning", "reasoning_details", "function_call", "usage", "input", "signature"}

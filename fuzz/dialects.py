@@ -86,12 +86,12 @@ class Row:
         cuts = [chooser.below(1 << 16) for _ in range(chooser.below(6))]
         text = ""
         while chooser.left and len(text) < MAX_TEXT_CHARS:
-            text += _fragment(name, chooser)
+            text += fragment(name, chooser)
         return cls(name, tools, prefill, text, tuple(sorted(cut % (len(text) + 1) for cut in cuts)))
 
     @property
     def offer(self) -> list[dict[str, Any]] | None:
-        return None if self.tools is None else [_tool(name, PARAMS[name]) for name in self.tools]
+        return offered_tools(self.tools)
 
     @property
     def pieces(self) -> list[str]:
@@ -152,6 +152,10 @@ class Row:
         return "\n".join(lines)
 
 
+def offered_tools(names: list[str] | None) -> list[dict[str, Any]] | None:
+    return None if names is None else [_tool(name, PARAMS[name]) for name in names]
+
+
 def _tool(name: str, params: dict[str, str]) -> dict[str, Any]:
     schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in params.items()}}
     return {"type": "function", "function": {"name": name, "parameters": schema}}
@@ -210,7 +214,7 @@ def _prefill(name: str, chooser: ByteChooser) -> str:
     return ""
 
 
-def _fragment(name: str, chooser: ByteChooser) -> str:
+def fragment(name: str, chooser: ByteChooser) -> str:
     """Return the next fragment of a text: a marker, a scrap, or a part of a genuine reply."""
     choice = chooser.below(16)
     if choice < 4:

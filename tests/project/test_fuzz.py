@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fuzz import chunks, dialects, sse, streams
+from fuzz import chunks, cost, dialects, sse, streams
 from fuzz.engine import BrokenPromise, Fuzzer
 from interlingua.wires.streaming.sse import SseDecoder
 
@@ -16,6 +16,7 @@ FUZZERS: dict[str, tuple[Callable[[bytes], Any], Sequence[Callable[[Any], None]]
     "dialects": (dialects.Row.from_bytes, dialects.CHECKS),
     "sse": (sse.from_bytes, streams.CHECKS),
     "chunks": (chunks.from_bytes, streams.CHECKS),
+    "cost": (cost.from_bytes, cost.CHECKS),
 }
 
 
@@ -23,7 +24,7 @@ FUZZERS: dict[str, tuple[Callable[[bytes], Any], Sequence[Callable[[Any], None]]
 def test_rows_from_fixed_seed_pass(name: str) -> None:
     from_bytes, checks = FUZZERS[name]
     chance = random.Random(name)
-    for _ in range(40):
+    for _ in range(4 if name == "cost" else 40):  # a row of `cost` takes half a second
         row = from_bytes(chance.randbytes(chance.randint(6, 48)))
         for check in checks:
             check(row)

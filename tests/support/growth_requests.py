@@ -18,7 +18,7 @@ from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from tests.support.growth import GrowthCase
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["CATALOG_CASES", "PROFILE_CASES", "SOURCE_CASES"]
+__all__ = ["CATALOG_CASES", "PROFILE_CASES", "SOURCES", "SOURCE_CASES"]
 
 Json: TypeAlias = dict[str, Any]
 SEAL_KEY = b"a key for the tests"
@@ -399,10 +399,12 @@ def _sources() -> Iterable[tuple[str, str, Callable[[int], Json]]]:
         yield kind, source, make_body
 
 
+SOURCES = list(_sources())
+"""Each kind from each client: its name, the client's wire, and the function that makes a request of any size."""
 ALL_WIRES = (CHAT, MESSAGES, RESPONSES)
 SOURCE_CASES = [
     GrowthCase(f"{kind}, {source}", make, partial(_translate, source=source, targets=ALL_WIRES, profiles=(STRICT,)))
-    for kind, source, make in _sources()
+    for kind, source, make in SOURCES
 ]
 """Each kind from each client, for strict upstreams of all wires."""
 PROFILE_CASES = [
@@ -411,7 +413,7 @@ PROFILE_CASES = [
         make,
         partial(_translate, source=source, targets=ALL_WIRES, profiles=(profile,)),
     )
-    for kind, source, make in _sources()
+    for kind, source, make in SOURCES
     for profile in (UNKNOWN_PROFILE, STRICT, GENEROUS)
 ]
 """Each kind from each client, for upstreams of all wires, with each profile of the tests."""
@@ -421,6 +423,6 @@ CATALOG_CASES = [
         make,
         partial(_translate, source=source, targets=(CHAT,), profiles=PROFILES),
     )
-    for kind, source, make in _sources()
+    for kind, source, make in SOURCES
 ]
 """Each kind for all upstreams of the catalog, one after the other."""
