@@ -51,6 +51,7 @@ class UpstreamFailed(UpstreamError):
         code: Error code for the client; "" if there is none.
         retryable: Whether the same upstream may be tried again.
         failover: Whether another upstream may be tried. None means the same as `retryable`.
+        unreachable: Whether no connection could be opened, so that the request was not sent.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class UpstreamFailed(UpstreamError):
         code: str = "",
         retryable: bool = True,
         failover: bool | None = None,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -76,6 +78,8 @@ class UpstreamFailed(UpstreamError):
         """True if the same upstream may be tried again."""
         self.failover = retryable if failover is None else failover
         """True if another upstream may be tried instead."""
+        self.unreachable = unreachable
+        """True if no connection could be opened. No request of a client can be the reason."""
 
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:

@@ -25,7 +25,7 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
     """A stream can last an hour, and the request of an agent has megabytes."""
     settings = Settings(upstreams={"nobody": UNREACHABLE})
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    client_request = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
+    client_request = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "", "")
     exchange = ExchangeRecord(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
     retry_policies = RetryPolicies(lambda *_: None)

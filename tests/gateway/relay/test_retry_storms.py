@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -11,7 +12,12 @@ import pytest
 
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Rest, Retries, Settings, Upstream
-from interlingua.gateway.upstream.retry_policy import RETRY_BUDGET_CAPACITY, RetryPolicies, RetryPolicy
+from interlingua.gateway.upstream.retry_policy import (
+    MAX_TRACKED_CLIENTS,
+    RETRY_BUDGET_CAPACITY,
+    RetryPolicies,
+    RetryPolicy,
+)
 from interlingua.translation.upstream_errors import UpstreamFailed
 from tests.support import raw_client as raw
 from tests.support import upstream_server as up
@@ -134,6 +140,27 @@ def test_41_client_errors_do_not_open_the_circuit(
     assert {raw.request_reply(gateway, CHAT, model, True).status for _ in range(30)} == {int(status[:3])}
 
 
+ALICE, MALLORY = "sk-alice-0123456789abcdef", "sk-mallory-0123456789abcdef"
+HOSTILE_REQUESTS = 6
+
+
+def test_41_failures_of_one_client_do_not_refuse_another(upstream: UpstreamServer) -> None:
+    config = f"keys: [{ALICE}, {MALLORY}]\n" + CONFIG.format(url=upstream.url)
+    model = upstream.add("shared", OH)
+    with run_gateway(config=config) as gateway:
+        statuses = [request_as(gateway, MALLORY, model) for _ in range(HOSTILE_REQUESTS)]
+        assert statuses == [500] * 4 + [503] * 2, "ten failed attempts open the circuit for this client"
+        assert request_as(gateway, ALICE, model) == 500, "the upstream's own answer"
+        upstream.add(model, up.chat_stream("Hello"))
+        assert request_as(gateway, ALICE, model) == 200
+        assert request_as(gateway, MALLORY, model) == 200, "a success of any client closes the circuit for all"
+
+
+def request_as(gateway: GatewayProcess, key: str, model: str) -> int:
+    body = json.dumps(raw.minimal_body(CHAT, model, True)).encode()
+    return raw.send_bytes(gateway, raw.build_request(f"/v1/{CHAT}", body, {"x-api-key": key})).status
+
+
 # ── retry policy without sockets ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -144,15 +171,16 @@ class Clock:
         return self.now
 
 
-def make_policy(clock: Clock, budget: float = 0.1, after: int = 3) -> RetryPolicy:
+def make_policies(clock: Clock, *clients: str, budget: float = 0.1, after: int = 3) -> list[RetryPolicy]:
     upstream = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(budget=budget), rest=Rest(after=after, seconds=5))
     (route,) = Routes(Settings(upstreams={"one": upstream})).find("m")
-    return RetryPolicies(lambda *_: None, clock).for_route(route)
+    policies = RetryPolicies(lambda *_: None, clock)
+    return [policies.for_route(route, client) for client in clients]
 
 
 def test_41_retry_budget_capacity_and_refill() -> None:
     clock = Clock()
-    policy = make_policy(clock)
+    (policy,) = make_policies(clock, "alice")
     policy.start_request()
     assert [policy.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
     clock.now += 1
@@ -164,7 +192,7 @@ def test_41_retry_budget_capacity_and_refill() -> None:
 
 def test_41_open_circuit_allows_one_probe_per_interval() -> None:
     clock = Clock()
-    policy = make_policy(clock)
+    (policy,) = make_policies(clock, "alice")
     for _ in range(3):
         assert policy.acquire_probe() == 0
         policy.record_failure(UpstreamFailed("oh"))
@@ -178,3 +206,37 @@ def test_41_open_circuit_allows_one_probe_per_interval() -> None:
     assert policy.acquire_probe() == 0
     policy.record_success()
     assert [policy.acquire_probe() for _ in range(3)] == [0, 0, 0]
+
+
+CERTIFICATE_EXPIRED = UpstreamFailed("expired", retryable=False, failover=True, unreachable=True)
+REFUSED = UpstreamFailed("connection refused", unreachable=True)
+ERROR_500, TIMEOUT = UpstreamFailed("oh", 500, upstream_status=500), UpstreamFailed("no first event", 504)
+
+
+@pytest.mark.parametrize("error", [CERTIFICATE_EXPIRED, REFUSED], ids=str)
+def test_41_failed_connections_open_the_circuit_for_all_clients(error: UpstreamFailed) -> None:
+    alice, mallory = make_policies(Clock(), "alice", "mallory")
+    for _ in range(3):
+        assert (alice.acquire_probe(), mallory.acquire_probe()) == (0, 0)
+        mallory.record_failure(error)
+    assert (alice.acquire_probe(), mallory.acquire_probe()) == (5, 5)
+    with pytest.raises(UpstreamFailed, match="m failed in 3 consecutive attempts") as refusal:
+        alice.start_request()
+    assert (refusal.value.status, refusal.value.retry_after) == (503, 5)
+
+
+@pytest.mark.parametrize("error", [ERROR_500, TIMEOUT], ids=str)
+def test_41_failures_that_a_request_can_cause_count_for_its_client(error: UpstreamFailed) -> None:
+    alice, mallory = make_policies(Clock(), "alice", "mallory")
+    for _ in range(100):
+        mallory.record_failure(error)
+    assert (alice.acquire_probe(), mallory.acquire_probe()) == (0, 5)
+    alice.record_success()
+    assert mallory.acquire_probe() == 0, "no client is refused while others succeed"
+
+
+def test_41_failures_of_many_clients_are_bounded() -> None:
+    policies = make_policies(Clock(), *map(str, range(2 * MAX_TRACKED_CLIENTS)), after=1)
+    for policy in policies:
+        policy.record_failure(ERROR_500)
+    assert len([policy for policy in policies if policy.acquire_probe()]) == MAX_TRACKED_CLIENTS

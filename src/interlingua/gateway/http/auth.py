@@ -27,14 +27,18 @@ class Authenticator:
         self._allowed_hosts = {*LOOPBACK_HOSTS, own_host, *(host.lower().strip("[]") for host in settings.hosts)}
         self._allow_any_host = own_host in WILDCARD_HOSTS and bool(settings.keys) and not settings.hosts
 
-    def check_key(self, headers: Mapping[str, str]) -> None:
-        """Check the API key from `authorization` or `x-api-key`; SDKs of one vendor use both. Raises Unauthorized."""
-        if not self._key_digests:
-            return
+    def check_key(self, headers: Mapping[str, str]) -> str:
+        """Check the API key from `authorization` or `x-api-key`; SDKs of one vendor use both. Raises Unauthorized.
+
+        Returns:
+            The id of the client: the digest of its key, or "" if it sent none and needs none.
+        """
         presented = list(_presented_keys(headers))
-        if True not in [self._is_gateway_key(key) for key in presented]:
+        accepted = [key for key in presented if self._is_gateway_key(key)] if self._key_digests else presented
+        if self._key_digests and not accepted:
             problem = "unknown API key" if presented else "the request has no API key"
             raise Unauthorized(problem, "send a key of the gateway as Authorization: Bearer … or x-api-key")
+        return _digest(accepted[0]).hex() if accepted else ""
 
     def passthrough_key(self, headers: Mapping[str, str]) -> str:
         """Return the client's key for the upstream: the first key that is not a gateway key, or "" if there is none."""

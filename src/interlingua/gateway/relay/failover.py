@@ -131,7 +131,7 @@ class UpstreamFailover:
 
     async def _send_with_retries(self, upstream_request: UpstreamRequest, *, is_last_route: bool) -> UpstreamReply:
         route, retries = upstream_request.route, upstream_request.route.upstream.retries
-        retry_policy = self._retry_policies.for_route(route)
+        retry_policy = self._retry_policies.for_route(route, self._client_request.client_id)
         self._record_route(route)
         retry_policy.start_request()
         for attempt in range(1, retries.attempts + 1):

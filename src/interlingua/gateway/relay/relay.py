@@ -123,7 +123,7 @@ class Relay:
         """Check and read the client's request; return what sends it, and the routes to try."""
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
-        self._config.authenticator.check_key(headers)
+        client_id = self._config.authenticator.check_key(headers)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
@@ -132,7 +132,7 @@ class Relay:
             problem = f"the gateway already handles {settings.limits.streams} requests (limits.streams)"
             raise TooManyRequests(problem, "retry in a second")
         body = await self._read_request_body()
-        client_request = self._client_request(body)
+        client_request = self._client_request(body, client_id)
         routes = self._config.routes.find(client_request.model)
         session = self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
@@ -164,7 +164,7 @@ class Relay:
     def _decode_body(self, data: bytes) -> dict[str, Any]:
         return self._gateway.tool_list_cache.share_tools(decode_body(data, self._config.settings.limits))
 
-    def _client_request(self, body: dict[str, Any]) -> ClientRequest:
+    def _client_request(self, body: dict[str, Any], client_id: str) -> ClientRequest:
         model = body.get("model")
         if not isinstance(model, str) or not model:
             received = "nothing" if model is None else f"{model!r:.60}"
@@ -180,6 +180,7 @@ class Relay:
             created=int(time.time()),
             body_size=self._body_size,
             seal_key=self._config.seal_key,
+            client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
         )
 

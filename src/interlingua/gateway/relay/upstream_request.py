@@ -32,6 +32,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     body_size: int
     """Size of the body in bytes."""
     seal_key: bytes
+    client_id: str
+    """The digest of the client's API key; "" if it sent none."""
     passthrough_key: str
     """The client's own API key for the upstream; "" if the client sent none or a key of the gateway."""
 

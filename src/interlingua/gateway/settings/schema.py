@@ -65,8 +65,10 @@ class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Rest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Circuit breaker, per upstream and model. While the circuit is open, the model receives no requests. Responses
-    with 4xx do not count as failures."""
+    """Circuit breaker, per upstream and model. While the circuit is open, the model receives no requests. Failed
+    connections count for all clients. Other failures, such as 5xx and timeouts, count only for the client key of the
+    request, because a request can cause them. Responses with 4xx do not count. A success of any client closes the
+    circuit for all."""
 
     after: Annotated[int, Meta(ge=0)] = 10
     """Number of consecutive failed attempts that open the circuit. One request can make several attempts. 0 disables

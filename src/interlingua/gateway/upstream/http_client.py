@@ -133,27 +133,34 @@ def connection_error(error: Exception, route: Route) -> UpstreamFailed:
     url = route.upstream.url
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return UpstreamFailed(f"could not connect to {url} within {route.timeouts.connect:g} s", 504)
+            return UpstreamFailed(
+                f"could not connect to {url} within {route.timeouts.connect:g} s", 504, unreachable=True
+            )
         case aiohttp.ClientConnectorCertificateError():
             return _permanent_failure(
-                f"the certificate of {url} is not valid: {_describe_error(error.certificate_error)}"
+                f"the certificate of {url} is not valid: {_describe_error(error.certificate_error)}", unreachable=True
             )
         case aiohttp.ClientConnectorSSLError():
             return _permanent_failure(
-                f"TLS handshake with {url} failed: {_describe_error(error.os_error)}; should the URL be http://?"
+                f"TLS handshake with {url} failed: {_describe_error(error.os_error)}; should the URL be http://?",
+                unreachable=True,
             )
         case aiohttp.ClientProxyConnectionError():
             return UpstreamFailed(
-                f"the proxy for {url} cannot be reached: {_describe_error(error.os_error)}; check HTTPS_PROXY"
+                f"the proxy for {url} cannot be reached: {_describe_error(error.os_error)}; check HTTPS_PROXY",
+                unreachable=True,
             )
         case aiohttp.ClientHttpProxyError():
             return _permanent_failure(
-                f"the proxy for {url} returned status {error.status}; check HTTPS_PROXY and NO_PROXY"
+                f"the proxy for {url} returned status {error.status}; check HTTPS_PROXY and NO_PROXY", unreachable=True
             )
         case aiohttp.ClientConnectorDNSError():
-            return UpstreamFailed(f"cannot resolve the host name of {url}; check the name and the network")
+            return UpstreamFailed(
+                f"cannot resolve the host name of {url}; check the name and the network", unreachable=True
+            )
         case aiohttp.ClientConnectorError():
-            return UpstreamFailed(f"cannot connect to {url}: {error.os_error.strerror or error.os_error}")
+            reason = error.os_error.strerror or error.os_error
+            return UpstreamFailed(f"cannot connect to {url}: {reason}", unreachable=True)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
             return UpstreamFailed(f"{url} closed the connection without a response")
         case aiohttp.InvalidURL() | ValueError():
@@ -163,9 +170,9 @@ def connection_error(error: Exception, route: Route) -> UpstreamFailed:
     return UpstreamFailed(f"the request to {url} failed: {str(error) or type(error).__name__}")
 
 
-def _permanent_failure(message: str) -> UpstreamFailed:
+def _permanent_failure(message: str, *, unreachable: bool = False) -> UpstreamFailed:
     """Return an error that a retry cannot solve, but another upstream may."""
-    return UpstreamFailed(message, retryable=False, failover=True)
+    return UpstreamFailed(message, retryable=False, failover=True, unreachable=unreachable)
 
 
 def _describe_error(error: Exception) -> str:

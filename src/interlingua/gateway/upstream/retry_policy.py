@@ -3,6 +3,8 @@
 Retries of all clients together would increase the load on an upstream just when it fails. Three measures prevent that.
 Each retry waits for a random time. Retries are limited to a small share of all requests. After several consecutive
 failures of a model, the circuit breaker opens, and only single probe requests are sent until one of them succeeds.
+
+A client can send requests that make an upstream fail. Such failures refuse no requests of other clients.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ RETRY_BUDGET_CAPACITY = 10.0
 """Maximum number of saved retries. One is added per second, so that a single user is not limited."""
 MAX_TRACKED_MODELS = 1000
 """Maximum number of circuit breakers: clients can send any model name."""
+MAX_TRACKED_CLIENTS = 1000
+"""Maximum number of clients per circuit breaker: without `keys`, clients can send any key."""
 TOO_MANY_REQUESTS_STATUS = 429
 """Does not count as a failure: the upstream works and limits its rate."""
 
@@ -48,39 +52,87 @@ class RetryBudget:
         return True
 
 
-class CircuitBreaker:
-    """Circuit breaker of one model of an upstream. While it is open, one probe request is allowed per interval."""
+class FailureCount:
+    """Number of consecutive failures. If there are too many, one probe request is allowed per interval."""
 
     def __init__(self) -> None:
         self.failures = 0
         """Consecutive failed attempts; one request can contribute several."""
         self._open_until = 0.0
 
-    def acquire_probe(self, rest: Rest, now: float) -> float:
-        """Return 0 if a request may be sent, otherwise the seconds to wait.
+    def is_open(self, rest: Rest) -> bool:
+        return 0 < rest.after <= self.failures
+
+    def delay(self, rest: Rest, now: float) -> float:
+        """Return the seconds until the next probe; 0 if a request may be sent now."""
+        return max(0.0, self._open_until - now) if self.is_open(rest) else 0.0
+
+    def reserve_interval(self, rest: Rest, now: float) -> None:
+        """Make other requests wait for the result of this one."""
+        self._open_until = now + rest.seconds
+
+    def add(self, rest: Rest, now: float) -> None:
+        self.failures += 1
+        self.reserve_interval(rest, now)
+
+
+class CircuitBreaker:
+    """Circuit breaker of one model of an upstream.
+
+    A failed connection counts for all clients: no request can be its reason. All other failures, such as a status 500
+    or a timeout, count only for the client that sent the request. A success of any client closes the circuit for all.
+    """
+
+    def __init__(self) -> None:
+        self._connection_failures = FailureCount()
+        self._client_failures: OrderedDict[str, FailureCount] = OrderedDict()
+
+    def failures(self, client_id: str) -> int:
+        return max(count.failures for count in self._counts(client_id))
+
+    def acquire_probe(self, client_id: str, rest: Rest, now: float) -> float:
+        """Return 0 if this client may send a request, otherwise the seconds to wait.
 
         While the circuit is open, 0 also reserves the probe: other requests wait for its result.
         """
-        if not rest.after or self.failures < rest.after:
-            return 0.0
-        if now < self._open_until:
-            return self._open_until - now
-        self._open_until = now + rest.seconds
+        counts = self._counts(client_id)
+        if delay := max(count.delay(rest, now) for count in counts):
+            return delay
+        for count in counts:
+            count.reserve_interval(rest, now)
         return 0.0
 
-    def record_failure(self, rest: Rest, now: float) -> bool:
+    def record_failure(self, client_id: str, unreachable: bool, rest: Rest, now: float) -> bool:
         """Count a failure, and return whether it opens the circuit."""
-        self.failures += 1
-        self._open_until = now + rest.seconds
-        return self.failures == rest.after
+        if unreachable:
+            count = self._connection_failures
+        else:
+            count = self._client_failures.setdefault(client_id, FailureCount())
+            self._client_failures.move_to_end(client_id)
+            if len(self._client_failures) > MAX_TRACKED_CLIENTS:
+                self._client_failures.popitem(last=False)
+        was_open = count.is_open(rest)
+        count.add(rest, now)
+        return count.is_open(rest) and not was_open
+
+    def record_success(self, rest: Rest) -> bool:
+        """Forget all failures, and return whether that closes the circuit for a client."""
+        was_open = any(count.is_open(rest) for count in (self._connection_failures, *self._client_failures.values()))
+        self._connection_failures.failures = 0
+        self._client_failures.clear()
+        return was_open
+
+    def _counts(self, client_id: str) -> list[FailureCount]:
+        client_failures = self._client_failures.get(client_id)
+        return [self._connection_failures, *([client_failures] if client_failures is not None else [])]
 
 
 class RetryPolicies:
     """Retry budgets and circuit breakers of all upstreams, kept as long as the process runs.
 
     Args:
-        on_circuit_change: Called with upstream, model and number of failures when a circuit opens; with 0 failures when
-            it closes.
+        on_circuit_change: Called with upstream, model and number of failures when a circuit opens, for one client or
+            for all; with 0 failures when it closes.
         clock: Monotonic clock in seconds.
     """
 
@@ -92,7 +144,7 @@ class RetryPolicies:
         self._budgets: dict[tuple[str, str], RetryBudget] = {}
         self._breakers: OrderedDict[tuple[str, str, str], CircuitBreaker] = OrderedDict()
 
-    def for_route(self, route: Route) -> RetryPolicy:
+    def for_route(self, route: Route, client_id: str) -> RetryPolicy:
         upstream_key = (route.name, route.upstream.url)
         budget = self._budgets.setdefault(upstream_key, RetryBudget())
         key = (*upstream_key, route.model)
@@ -100,21 +152,23 @@ class RetryPolicies:
         self._breakers.move_to_end(key)
         if len(self._breakers) > MAX_TRACKED_MODELS:
             self._breakers.popitem(last=False)
-        return RetryPolicy(route, budget, breaker, self._on_circuit_change, self._clock)
+        return RetryPolicy(route, client_id, budget, breaker, self._on_circuit_change, self._clock)
 
 
 class RetryPolicy:
-    """Retry policy for one request to one upstream."""
+    """Retry policy for one request of one client to one upstream."""
 
     def __init__(
         self,
         route: Route,
+        client_id: str,
         budget: RetryBudget,
         breaker: CircuitBreaker,
         on_circuit_change: Callable[[str, str, int], None],
         clock: Callable[[], float],
     ) -> None:
         self._route = route
+        self._client_id = client_id
         self._budget = budget
         self._breaker = breaker
         self._on_circuit_change = on_circuit_change
@@ -124,13 +178,13 @@ class RetryPolicy:
         """Record the first attempt of a request. Raises UpstreamFailed if the circuit is open."""
         self._budget.refill(self._route.upstream.retries.budget, self._clock())
         if delay := self.acquire_probe():
-            problem = f"{self._route.model} failed in {self._breaker.failures} consecutive attempts"
+            problem = f"{self._route.model} failed in {self._breaker.failures(self._client_id)} consecutive attempts"
             message = f"{self._route.name}: {problem}; the circuit breaker is open for another {delay:.1f} s"
             raise UpstreamFailed(message, 503, retry_after=delay)
 
     def acquire_probe(self) -> float:
         """Return 0 if this request may be sent, otherwise the seconds for which the circuit stays open."""
-        return self._breaker.acquire_probe(self._route.upstream.rest, self._clock())
+        return self._breaker.acquire_probe(self._client_id, self._route.upstream.rest, self._clock())
 
     @property
     def has_retry(self) -> bool:
@@ -142,17 +196,15 @@ class RetryPolicy:
         return self._budget.spend(self._clock())
 
     def record_success(self) -> None:
-        rest = self._route.upstream.rest
-        if rest.after and self._breaker.failures >= rest.after:
+        if self._breaker.record_success(self._route.upstream.rest):
             self._on_circuit_change(self._route.name, self._route.model, 0)
-        self._breaker.failures = 0
 
     def record_failure(self, error: UpstreamFailed) -> None:
-        """Record a failed attempt. An error that is not retryable counts as success: the upstream responds."""
-        if not error.retryable or error.status == TOO_MANY_REQUESTS_STATUS:
+        """Record a failed attempt. An error that only the client can solve counts as success: the upstream responds."""
+        if not error.failover or error.status == TOO_MANY_REQUESTS_STATUS:
             self.record_success()
-        elif self._breaker.record_failure(self._route.upstream.rest, self._clock()):
-            self._on_circuit_change(self._route.name, self._route.model, self._breaker.failures)
+        elif self._breaker.record_failure(self._client_id, error.unreachable, self._route.upstream.rest, self._clock()):
+            self._on_circuit_change(self._route.name, self._route.model, self._breaker.failures(self._client_id))
 
 
 def backoff(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:
