@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -46,7 +47,7 @@ class GatewayProcess:
 
 @contextmanager
 def run_gateway(
-    *args: str, config: str | None = None, program: str = "", **environment: str
+    *args: str, config: str | None = None, program: str = "", max_files: int | None = None, **environment: str
 ) -> Iterator[GatewayProcess]:
     """Run `interlingua serve` with these arguments until the block ends.
 
@@ -54,6 +55,7 @@ def run_gateway(
         args: Command-line arguments.
         config: The text of a settings file.
         program: The text of a Python program that runs instead of `interlingua serve --port 0`.
+        max_files: The hard limit of open files (`ulimit -Hn`).
         environment: Environment variables.
     """
     with tempfile.TemporaryDirectory() as name:
@@ -77,6 +79,8 @@ def run_gateway(
                 stderr=output,
             )
         gateway = GatewayProcess("", process, log, folder)
+        if max_files is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
         try:
             match = LISTENING_PATTERN.search(gateway.wait_for_log(LISTENING_PATTERN.pattern, START_TIMEOUT_SECONDS))
             assert match is not None

@@ -19,6 +19,7 @@ from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.routing.routes import Routes, routes_for
+from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Capture, Settings
@@ -84,7 +85,8 @@ class GatewayState:
 
     def build_config(self, loaded: LoadedSettings) -> ActiveConfig:
         """Build the configuration for these settings. Raises InterlinguaError if the settings cannot be used."""
-        settings, redactor = loaded.settings, Redactor(loaded.all_secrets)
+        settings = msgspec.structs.replace(loaded.settings, limits=fit_limits(loaded.settings.limits))
+        redactor = Redactor(loaded.all_secrets)
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.add_secrets(loaded.all_secrets)

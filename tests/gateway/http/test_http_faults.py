@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from interlingua.gateway.settings.descriptor_limit import HEALTH_DESCRIPTORS
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
@@ -254,11 +255,34 @@ def test_24_body_above_the_minimum_rate_may_take_longer(gateway: GatewayProcess,
 def test_24_connections_over_the_limit_are_refused(gateway: GatewayProcess) -> None:
     with ExitStack() as stack:
         socks = [stack.enter_context(connect(gateway)) for _ in range(40)]
-        got = get(gateway, "/healthz")
+        got = get(gateway, "/v1/models")
         assert (got.status, got.header("retry-after")) == (503, "1")
         assert "too many connections" in got.json["error"]["message"]
+        assert get(gateway, "/healthz").status == 200, "health checks are answered over the limit"
         del socks
     until = time.monotonic() + 5
-    while get(gateway, "/healthz").status != 200:
+    while get(gateway, "/v1/models").status != 200:
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_24_connections_over_the_limit_are_closed_after_a_second(gateway: GatewayProcess) -> None:
+    with ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(connect(gateway))
+        silent, healthy = (stack.enter_context(connect(gateway)) for _ in range(2))
+        healthy.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        began = time.monotonic()
+        assert read_to_end(silent).status == 503
+        assert read_to_end(healthy).status == 200
+        assert 0.5 < time.monotonic() - began < 4
+        many = [stack.enter_context(connect(gateway)) for _ in range(HEALTH_DESCRIPTORS + 20)]
+        assert not any(map(received, many[:20])), "the oldest are closed at once, without a response"
+        assert get(gateway, "/healthz").status == 200
+
+
+def received(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(1000)
+    except ConnectionError:
+        return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shlex
 import subprocess
 import sys
@@ -77,17 +76,6 @@ def test_public_host_without_keys_is_rejected_with_a_hint(tmp_path: Path) -> Non
         routes_for(loaded(tmp_path, host="0.0.0.0"))
     assert "`keys`, or set INTERLINGUA_KEYS" in raised.value.hint
     routes_for(loaded(tmp_path, environment={"INTERLINGUA_KEYS": "a-key-of-16-chars"}, host="0.0.0.0"))
-
-
-def test_file_limit_is_raised_and_a_low_limit_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    limits = [(1024, 20_000)]
-    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
-    monkeypatch.setattr(resource, "setrlimit", lambda _, both: limits.append(both))
-    assert serve.raise_file_limit(loaded(tmp_path).settings) == ""
-    assert limits[-1] == (20_000, 20_000)
-    limits.append((256, 2000))
-    note = serve.raise_file_limit(loaded(tmp_path).settings)
-    assert "2000 files can be open (ulimit -n), which is enough for 950 concurrent requests" in note
 
 
 # ── start-up message ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console, gateway_options
 from interlingua.gateway.processes import systemd_notify
 from interlingua.gateway.routing.routes import routes_for
+from interlingua.gateway.settings.descriptor_limit import describe_reduced_limits, raise_descriptor_limit
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.settings.signing_key import load_or_create_key
@@ -68,14 +69,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.gateway.processes.server import bind_sockets, check_settings, raise_file_limit, serve
+    from interlingua.gateway.processes.server import bind_sockets, check_settings, serve
 
     loaded = gateway_options.settings_from_args(args)
     check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
     sockets = bind_sockets(settings)
     key, key_problem = (b"", "") if settings.seal_key else load_or_create_key()
-    for note in (*loaded.notes, key_problem, raise_file_limit(settings)):
+    raise_descriptor_limit()
+    for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):
         if note:
             console.print_stderr(f"interlingua: note: {note}")
     console.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))

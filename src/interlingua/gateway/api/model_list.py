@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.http_client import headers_for, models_url, read_full_body, send_request
+from interlingua.gateway.upstream.http_client import (
+    OutOfDescriptors,
+    headers_for,
+    models_url,
+    read_full_body,
+    send_request,
+)
 from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 
@@ -55,7 +61,7 @@ class ModelList:
             async with asyncio.timeout(MODEL_LIST_TIMEOUT_SECONDS):
                 async with await send_request(session, route, models_url(route.upstream), None, headers) as response:
                     data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
-        except (TimeoutError, UpstreamFailed) as error:
+        except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
             self._gateway.log.debug("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
         secret_filter = SecretFilter(route.upstream)

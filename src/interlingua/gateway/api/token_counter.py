@@ -12,7 +12,13 @@ from interlingua.core.options import Options
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.http_client import count_tokens_url, headers_for, read_full_body, send_request
+from interlingua.gateway.upstream.http_client import (
+    OutOfDescriptors,
+    count_tokens_url,
+    headers_for,
+    read_full_body,
+    send_request,
+)
 from interlingua.translation.request_translation import prepare_request
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
@@ -90,9 +96,10 @@ class TokenCounter:
                         )
                         or {}
                     )
-        except (TimeoutError, UpstreamFailed) as error:
+        except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
             self._gateway.log.debug("cannot get a token count from an upstream", upstream=route.name, error=str(error))
-            if not isinstance(error, UpstreamFailed) or error.upstream_status in UNSUPPORTED_STATUSES:
+            status = error.upstream_status if isinstance(error, UpstreamFailed) else None
+            if isinstance(error, TimeoutError) or status in UNSUPPORTED_STATUSES:
                 self._unsupported_until[str(url)] = time.monotonic() + UNSUPPORTED_FOR_SECONDS
             return None
         tokens = reply.get("input_tokens")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
@@ -18,6 +19,12 @@ from interlingua.common.jsontext.codec import encode_json
 from interlingua.gateway.aiohttp_internals import current_request, is_idle, request_count
 from interlingua.gateway.http.error_responses import SERVER_NAME
 from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.settings.descriptor_limit import (
+    EXHAUSTED_HINT,
+    HEALTH_DESCRIPTORS,
+    descriptor_limit,
+    is_reserved,
+)
 from interlingua.gateway.settings.schema import RequestLimits
 
 __all__ = ["ConnectionListener"]
@@ -29,6 +36,11 @@ KEEPALIVE_SECONDS = 90.0
 """Seconds for which an idle connection is kept between two requests."""
 LINGER_SECONDS = 1.0
 """Seconds for which a client can read the error before its connection is closed."""
+OVERLOAD_SECONDS = 1.0
+"""Seconds for which a connection over the limit is kept for a health check."""
+HEALTH_REQUESTS = tuple(
+    f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in ("/healthz", "/readyz", "/metrics")
+)
 HANDLER_START_SECONDS = 0.01
 """Seconds in which aiohttp usually starts the handler of a request that has arrived."""
 _SILENT_LOGGER = logging.getLogger("interlingua.gateway.http")
@@ -43,6 +55,7 @@ class ConnectionListener:
         self._server = server
         self._log = log
         self._limits = limits
+        self._excess = ExcessConnections()
         self._asyncio_server: asyncio.Server | None = None
 
     async def open(self, listener: socket.socket) -> None:
@@ -60,6 +73,7 @@ class ConnectionListener:
             self._server,
             self._log,
             self._limits,
+            self._excess,
             loop=loop,
             access_log=None,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -69,16 +83,38 @@ class ConnectionListener:
         )
 
 
-class GuardedConnection(web.RequestHandler):
-    """One client connection, with a timeout for request headers and a limit on the number of connections."""
+class ExcessConnections:
+    """Connections over the limit. Each is open for seconds at most, and the oldest is closed if there are too many."""
 
-    __slots__ = ("_close_timer", "_gateway_log", "_limits", "_server")
+    def __init__(self) -> None:
+        self._connections: dict[GuardedConnection, None] = {}  # in the order of their arrival
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def add(self, connection: GuardedConnection) -> None:
+        self._connections[connection] = None
+        if len(self._connections) > HEALTH_DESCRIPTORS:
+            next(iter(self._connections)).abort()
+
+    def discard(self, connection: GuardedConnection) -> None:
+        self._connections.pop(connection, None)
+
+
+class GuardedConnection(web.RequestHandler):
+    """One client connection, with a timeout for request headers and a limit on the number of connections.
+
+    A connection over the limit is served for a second, for a health check. All other requests on it are refused.
+    """
+
+    __slots__ = ("_close_timer", "_excess", "_gateway_log", "_limits", "_overload", "_server")
 
     def __init__(
         self,
         server: web.Server,
         log: GatewayLog,
         limits: LimitsGetter,
+        excess: ExcessConnections,
         *,
         loop: asyncio.AbstractEventLoop,
         **options: Any,
@@ -86,24 +122,49 @@ class GuardedConnection(web.RequestHandler):
         super().__init__(server, loop=loop, **options)
         self._gateway_log = log
         self._limits = limits
+        self._excess = excess
         self._server = server
         self._close_timer: asyncio.TimerHandle | None = None
         """Closes the connection if the request headers take too long, or after an error response."""
+        self._overload = ""
+        """Reason to refuse requests other than health checks; "" if the connection is within the limits."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if len(self._server.connections) > self._limits().connections:
-            self._refuse(503, "too many connections are open; retry in a second")
+        self._overload = self._find_overload(transport)
+        if self._overload:
+            self._excess.add(self)
+            self._start_close_timer(OVERLOAD_SECONDS, partial(self._refuse, 503, self._overload))
         else:
             self._start_head_timer()
 
+    def _find_overload(self, transport: asyncio.BaseTransport) -> str:
+        """Return the reason to refuse requests on a new connection; "" if there is none."""
+        if len(self._server.connections) - len(self._excess) > self._limits().connections:
+            return "too many connections are open; retry in a second"
+        if is_reserved(transport.get_extra_info("socket").fileno()):
+            self._gateway_log.error("almost out of file descriptors", hint=EXHAUSTED_HINT)
+            return f"the gateway cannot open more than {descriptor_limit()} files; retry in a second"
+        return ""
+
     def data_received(self, data: bytes) -> None:
+        if self._overload:
+            self._answer_health_check(data)
+            return
         count_before = request_count(self)
         super().data_received(data)
         if request_count(self) != count_before:
-            self._cancel_head_timer()
+            self._cancel_close_timer()
         elif self._close_timer is None and is_idle(self):
             self._start_head_timer()
+
+    def _answer_health_check(self, data: bytes) -> None:
+        """Handle a request on a connection over the limit, and close the connection after a second."""
+        if data.startswith(HEALTH_REQUESTS):
+            self._start_close_timer(OVERLOAD_SECONDS, self.abort)
+            super().data_received(data)
+        else:
+            self._refuse(503, self._overload)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Handle a client that closed its sending side. The result keeps the transport open."""
@@ -130,15 +191,26 @@ class GuardedConnection(web.RequestHandler):
             transport.close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._cancel_head_timer()
+        self._cancel_close_timer()
+        self._excess.discard(self)
         super().connection_lost(exc)
 
     def _start_head_timer(self) -> None:
         seconds = self._limits().head
         message = f"the request headers took longer than {seconds:g} s"
-        self._close_timer = asyncio.get_running_loop().call_later(seconds, self._refuse, 408, message)
+        self._start_close_timer(seconds, partial(self._refuse, 408, message))
 
-    def _cancel_head_timer(self) -> None:
+    def _start_close_timer(self, seconds: float, close: Callable[[], None]) -> None:
+        self._cancel_close_timer()
+        self._close_timer = asyncio.get_running_loop().call_later(seconds, close)
+
+    def abort(self) -> None:
+        """Close the connection at once, and free its descriptor."""
+        self._excess.discard(self)
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _cancel_close_timer(self) -> None:
         if self._close_timer is not None:
             self._close_timer.cancel()
             self._close_timer = None
@@ -152,11 +224,11 @@ class GuardedConnection(web.RequestHandler):
         if transport is None:
             return
         self._gateway_log.info("connection closed by the gateway", status=status, problem=message)
+        self._overload = ""
         self.close()  # aiohttp ignores further requests; the transport stays open
         transport.write(_raw_response(status, message))
         transport.write_eof()
-        self._cancel_head_timer()
-        self._close_timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
+        self._start_close_timer(LINGER_SECONDS, transport.abort)
 
     def handle_error(
         self,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 
 from interlingua.errors import BadInput
 from interlingua.gateway.observability.capture_writer import check_capture_folder
@@ -19,10 +17,7 @@ from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.upstream.connector import check_certificates
 
-__all__ = ["bind_sockets", "check_settings", "raise_file_limit", "serve"]
-
-RESERVED_FILES = 100
-"""Number of file descriptors kept free for files and connections that do not belong to a request."""
+__all__ = ["bind_sockets", "check_settings", "serve"]
 
 
 def check_settings(loaded: LoadedSettings) -> None:
@@ -55,25 +50,6 @@ def bind_sockets(settings: Settings) -> list[socket.socket]:
         port = listener.getsockname()[1]
         sockets.append(listener)
     return sockets
-
-
-def raise_file_limit(settings: Settings) -> str:
-    """Raise the limit of open files to the hard limit, because each stream needs two connections.
-
-    Returns:
-        A warning for the user if the limit is too low for `limits.streams`; otherwise "".
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):  # some systems enforce a lower limit than the reported hard limit
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
-    streams = settings.limits.streams
-    if soft == resource.RLIM_INFINITY or soft >= 2 * streams + RESERVED_FILES:
-        return ""
-    return (
-        f"at most {soft} files can be open (ulimit -n), which is enough for "
-        f"{max(0, soft - RESERVED_FILES) // 2} concurrent requests, but limits.streams is {streams}"
-    )
 
 
 def serve(

@@ -22,9 +22,10 @@ from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.http_client import drain
+from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
@@ -104,6 +105,8 @@ class Relay:
             )
         except InterlinguaError as error:
             exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
+            if isinstance(error, OutOfDescriptors):
+                self._gateway.log.error("out of file descriptors", id=exchange.id, hint=EXHAUSTED_HINT)
             return await self._fail(error)
         except asyncio.CancelledError:
             if exchange.outcome != "stopped" or self._task is None:

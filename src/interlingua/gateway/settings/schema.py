@@ -153,7 +153,8 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
     """Maximum size of a non-streamed reply of an upstream, in bytes. Default: 64 MiB."""
     connections: Annotated[int, Meta(ge=1)] = 8192
-    """Maximum number of open client connections per worker. Further connections receive 503 with `retry-after`."""
+    """Maximum number of open client connections per worker. Further connections receive 503 with `retry-after`, except
+    for health checks. The gateway uses a lower number if it may not open enough files (`ulimit -n`)."""
     head: Seconds = 10
     """Seconds within which a client must send the request line and headers. The time starts with the first byte of the
     request; on a new connection, when the connection is accepted."""
@@ -162,7 +163,8 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seconds. 0 disables the check."""
     streams: Annotated[int, Meta(ge=1)] = 4096
     """Maximum number of concurrent requests per worker. Further requests receive 529 or 503, depending on the API, with
-    `retry-after`."""
+    `retry-after`. The gateway uses a lower number if it may not open enough files (`ulimit -n`): a request needs
+    two."""
     send: Seconds = 120
     """Seconds within which a client must send its complete request body. Also the time within which it must read the
     data sent to it; after that the gateway treats it as disconnected."""

@@ -11,13 +11,16 @@ import aiohttp
 from yarl import URL
 
 from interlingua import __version__
+from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.settings.descriptor_limit import descriptor_limit, descriptors_exhausted
 from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.upstream.connector import proxy_for, ssl_context_for
 from interlingua.translation.upstream_errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
 from interlingua.wires import get_wire
 
 __all__ = [
+    "OutOfDescriptors",
     "connection_lost",
     "count_tokens_url",
     "drain",
@@ -35,6 +38,17 @@ DRAIN_TIMEOUT_SECONDS = 0.5
 """Seconds to wait for the end of the HTTP body after the end of the reply in it."""
 ERROR_BODY_TIMEOUT_SECONDS = 1.0
 """Seconds to wait for the body of an error response."""
+
+
+class OutOfDescriptors(InterlinguaError):
+    """The gateway cannot open a connection, because it has no file descriptor left. No upstream is at fault."""
+
+    status = 503
+    type = "overloaded_error"
+    retry_after = 1.0
+
+    def __init__(self) -> None:
+        super().__init__(f"the gateway cannot open more than {descriptor_limit()} files", "retry in a second")
 
 
 def endpoint_url(upstream: Upstream, wire: str, query: str) -> URL:
@@ -98,6 +112,7 @@ async def send_request(
 
     Raises:
         UpstreamFailed: The connection failed, or the status is not a success.
+        OutOfDescriptors: The gateway cannot open a connection.
     """
     timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
     ssl_context = ssl_context_for(route.upstream.ca)
@@ -115,7 +130,10 @@ async def send_request(
             ssl=ssl_context,
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
-        raise connection_error(error, route) from error
+        failure = connection_error(error, route)
+        if failure.unreachable and descriptors_exhausted(error):
+            raise OutOfDescriptors() from error
+        raise failure from error
     if 200 <= response.status < 300:
         return response
     pieces: list[bytes] = []
