@@ -52,7 +52,7 @@ Cli = Callable[..., CommandResult]
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("KEY", "sk-secret")
+    monkeypatch.setenv("KEY", "sk-secret-0123456789")
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
     def run(*argv: str) -> CommandResult:
@@ -117,7 +117,7 @@ def test_show(cli: Cli) -> None:
     Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
     result = cli("config", "show")
     assert (result.status, result.err) == (0, "settings: interlingua.yaml\n")
-    assert "sk-secret" not in result.out
+    assert "sk-secret-0123456789" not in result.out
     shown = yaml.safe_load(result.out)
     assert list(shown) == list(Settings.__struct_fields__)
     router = shown["upstreams"]["router"]
@@ -216,6 +216,6 @@ def test_options_override_settings() -> None:
     )
     settings = loaded.settings
     assert (settings.demo, settings.workers, settings.default) == (True, 2, "localhost")
-    assert settings.upstreams["localhost"].key == "sk-secret"
+    assert settings.upstreams["localhost"].key == "sk-secret-0123456789"
     with pytest.raises(UsageError, match=re.escape("--workers: workers: expected a whole number from 1 to 256")):
         load_from_options("--workers", "0")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +64,7 @@ def test_value_in_several_envelopes() -> None:
         write_value_envelope("G", MESSAGES, "glm", KEY),
         write_value_envelope("G", "openai-chat", "kimi", KEY),
         "G",
-        "il1.",
+        "il2.",
     ):
         assert read_envelope(first + others, KEY) is None
     joined_text = write_envelope(SIGNED, MESSAGES, KEY, "kimi")
@@ -81,7 +85,7 @@ def test_round_trip_of_any_thinking(text: str, data: dict[str, str | int]) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99, "il1.\ud800.x", "il1.x.é"]
+    "text", ["", "il2.", "il2..", "il2.YQ.", "il2.a.", "EqQBCgIYAhIM", "il3." + "a" * 99, "il2.\ud800.", "il2.é."]
 )
 def test_foreign_text_is_not_an_envelope(text: str) -> None:
     assert read_envelope(text, KEY) is None
@@ -96,6 +100,29 @@ def test_other_key_or_modified_envelope_is_rejected() -> None:
         if read_envelope(envelope[:n] + "A" + envelope[n + 1 :], KEY) not in (None, SIGNED)
     ] == []
     assert [n for n in range(len(envelope)) if read_envelope(envelope[:n], KEY) is not None] == []
+
+
+def test_content_is_encrypted() -> None:
+    text = "The password is swordfish. " * 100
+    encoded = write_envelope(Reasoning(text), "openai-chat", KEY, "kimi").removeprefix("il2.").removesuffix(".")
+    data = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    for start in range(len(data)):
+        try:
+            unpacked = zlib.decompressobj().decompress(data[start:])
+        except zlib.error:
+            continue
+        assert b"swordfish" not in unpacked
+    assert b"swordfish" not in data
+
+
+def test_envelope_of_an_earlier_version_is_recognised_but_not_read() -> None:
+    """It was signed and not encrypted: `il1.`, the deflated JSON, the HMAC."""
+    content = urlsafe_b64encode(zlib.compress(b'{"text":"hm","wire":"openai-chat"}')).rstrip(b"=")
+    checksum = urlsafe_b64encode(hmac.digest(KEY, content, "sha256")).rstrip(b"=")
+    envelope = f"il1.{content.decode()}.{checksum.decode()}"
+    assert is_envelope(envelope)
+    assert read_envelope(envelope, KEY) is None
+    assert read_past_reasoning("hm", envelope, Seal(MESSAGES, {"signature": envelope}), KEY) == Reasoning("hm")
 
 
 def test_envelope_is_deterministic() -> None:

@@ -97,7 +97,7 @@ def test_request_on_the_same_wire_is_unchanged(name: str) -> None:
 @pytest.mark.parametrize("upstream", ["unknown", "known"])
 @pytest.mark.parametrize("name", COMPLETE_REQUESTS)
 def test_text_that_looks_like_a_signature_changes_nothing(name: str, upstream: str) -> None:
-    """Signatures start with `il1.`, which may also occur in a file name such as util1.py or in image data."""
+    """Signatures start with `il2.`, which may also occur in a file name such as util2.py or in image data."""
     wire, body = REQUESTS[name]
     profile, name = (OWNERS[wire], OWNERS[wire]) if upstream == "known" else (None, "")
     conversation = body[LISTS[wire]]
@@ -107,10 +107,10 @@ def test_text_that_looks_like_a_signature_changes_nothing(name: str, upstream: s
         request = {**body, LISTS[wire]: [*items, {"role": "user", "content": file}]}
         return prepare_request(request, wire, wire, None, profile, Options(seal_key=b"key", upstream=name)).body
 
-    with_prefix, without_prefix = json.dumps(upstream_body("util1.py")), json.dumps(upstream_body("util2.py"))
-    assert with_prefix == without_prefix.replace("util2.py", "util1.py")
+    with_prefix, without_prefix = json.dumps(upstream_body("util2.py")), json.dumps(upstream_body("util3.py"))
+    assert with_prefix == without_prefix.replace("util3.py", "util2.py")
     if profile is None:
-        assert upstream_body("util1.py")[LISTS[wire]][:-1] == items
+        assert upstream_body("util2.py")[LISTS[wire]][:-1] == items
 
 
 @pytest.mark.parametrize("name", THREAD_REQUESTS)

@@ -28,7 +28,7 @@ NAMED = {CHAT: "openrouter", MESSAGES: "moonshot", RESPONSES: "my own"}
 OWNERS = {MESSAGES: "anthropic", RESPONSES: "openai"}
 UNKNOWN_UPSTREAMS = ("my own", "another")
 OTHER_UPSTREAM = {CHAT: "minimax", **OWNERS}
-SEAL = re.compile(r"il1\.[\w-]+\.[\w-]+")
+SEAL = re.compile(r"il2\.[\w-]+\.")
 
 each_scene = pytest.mark.parametrize("scene", SIGNED, ids=str)
 each_wire = pytest.mark.parametrize("wire", WIRES)

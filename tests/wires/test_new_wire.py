@@ -135,7 +135,7 @@ def test_signatures_of_the_same_wire_are_signed_and_restored() -> None:
     body = {**BODY, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     options = Options(seal_key=KEY, upstream="@acme")
     sent = il.Translator(NAME, NAME, options=options).reply(body)["choices"][0]["message"]
-    assert sent["reasoning_details"][0]["data"].startswith("il1.")
+    assert sent["reasoning_details"][0]["data"].startswith("il2.")
     request = {"model": "m", "turns": [*TURNS, sent, *TURNS], "max_tokens": 9}
     own = prepare_request(request, NAME, NAME, options=options)
     assert own.body["turns"][1]["reasoning_details"] == [detail]

@@ -103,7 +103,7 @@ FINDING_KINDS: dict[str, str] = {
     "reordered": "text after a call, where the wire allows text only before the calls: moved before them",
     "wrapped-arguments": "arguments of a past call that are not a JSON object, where the wire requires one: wrapped",
     "seal-dropped": "the signature or encrypted data of another upstream: dropped; the thinking is kept",
-    "seal-unreadable": "a signature of past thinking that was made with another key or modified: dropped",
+    "seal-unreadable": "a signature of past thinking of another client, key or version, or a modified one: dropped",
     "thinking-dropped": "past thinking that the upstream does not accept back: dropped",
     "thinking-wish": "an amount of thinking in a unit that the upstream does not have: the nearest value is sent",
     "custom-tool": "a tool that takes text: offered as a function with one string",

@@ -77,8 +77,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     Use `anthropic` for Anthropic and `openai` for OpenAI: data that they sign on their own wires is forwarded
     unchanged."""
     seal_key: bytes = b""
-    """Key that authenticates thinking which is sent to the client and returned by it. Use the same key for all
-    replies."""
+    """Key that encrypts thinking which is sent to the client and returned by it. Use the same key for all replies to
+    one client, and different keys for clients that must not read each other's thinking."""
 
     def __post_init__(self) -> None:
         check_field_types(self)

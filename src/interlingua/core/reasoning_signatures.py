@@ -1,15 +1,18 @@
-"""Signed envelopes for thinking that is sent to the client and returned by it.
+"""Encrypted envelopes for thinking that is sent to the client and returned by it.
 
 Upstreams require their thinking back in the next turn, exactly as they sent it. A client returns only the fields that
-its own wire has: a signature, or encrypted content. So the upstream's data is written into that field as an envelope
-with an HMAC. The content is signed but not encrypted: the client receives the thinking in any case.
+its own wire has: a signature, or encrypted content. So the upstream's data is written into that field as an envelope.
+Without the key, an envelope can neither be read nor made. The cipher is AES-SIV (RFC 5297), which needs no random
+number: the same content gives the same envelope, so that prompt caches stay valid.
 
 An envelope contains the wire and, if known, the name of its upstream: of two upstreams on the same wire, neither
 receives data that the other signed. If the client uses the upstream's wire, that wire already has a field for the
 signed value. Then only this value is put into an envelope, in its original field and with the upstream's name.
 Exception: values that Anthropic signs in Messages and that OpenAI encrypts in Responses are forwarded unchanged.
 
-    il1.<content: JSON, deflated, base64url>.<HMAC-SHA256 of the content, base64url>
+    il2.<content: JSON, deflated, encrypted, base64url>.
+
+Earlier versions wrote `il1.` envelopes, which were not encrypted. They are recognised, but not read.
 """
 
 from __future__ import annotations
@@ -20,14 +23,17 @@ import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from hashlib import sha512
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.reply import Reasoning
 from interlingua.events import Seal
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 __all__ = [
     "ENVELOPE_PREFIX",
@@ -36,6 +42,7 @@ __all__ = [
     "OwnershipCheck",
     "SignedValue",
     "is_envelope",
+    "load_cipher",
     "read_envelope",
     "read_past_reasoning",
     "read_value_envelope",
@@ -43,15 +50,18 @@ __all__ = [
     "write_value_envelope",
 ]
 
-ENVELOPE_PREFIX = "il1."
+ENVELOPE_PREFIX = "il2."
+EARLIER_PREFIXES = ("il1.",)
 VALUE_KEY = "value"
 """Key in an envelope that contains a single value of the client's own wire and nothing else."""
 UNSIGNED_WIRE = "openai-chat"
 """Wire in the envelope of thinking without a signature: the one whose upstreams send such thinking. Clients keep
 envelopes, so it must not change."""
-ENVELOPE_PATTERN = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
+ENVELOPE_PATTERN = re.compile(r"il2\.([\w-]+)\.", re.ASCII)
 ENVELOPES_PATTERN = re.compile(f"(?:{ENVELOPE_PATTERN.pattern})+", re.ASCII)
 """One envelope, or several concatenated."""
+KEY_PURPOSE = b"interlingua: envelopes of thinking"
+"""Separates the cipher's key from other uses of the same secret."""
 MAX_ENVELOPE_BYTES = 64 * 1024 * 1024
 """Maximum size of an envelope's content after decompression."""
 OwnershipCheck: TypeAlias = Callable[[Seal], bool]
@@ -87,12 +97,13 @@ def write_value_envelope(value: str, wire: str, upstream: str, key: bytes) -> st
 
 
 def _encode_envelope(content: _EnvelopeContent, key: bytes) -> str:
-    packed = urlsafe_b64encode(zlib.compress(write_json(msgspec.to_builtins(content)).encode(), 6)).rstrip(b"=")
-    return f"{ENVELOPE_PREFIX}{packed.decode()}.{_checksum(packed, key)}"
+    packed = zlib.compress(write_json(msgspec.to_builtins(content)).encode(), 6)
+    encrypted = load_cipher()(_cipher_key(key)).encrypt(packed, None)
+    return f"{ENVELOPE_PREFIX}{urlsafe_b64encode(encrypted).decode().rstrip('=')}."
 
 
 def is_envelope(text: str) -> bool:
-    return text.startswith(ENVELOPE_PREFIX)
+    return text.startswith((ENVELOPE_PREFIX, *EARLIER_PREFIXES))
 
 
 def read_envelope(text: str, key: bytes) -> Reasoning | None:
@@ -100,21 +111,24 @@ def read_envelope(text: str, key: bytes) -> Reasoning | None:
     several in a row are joined.
 
     Returns:
-        The thinking; None if the text is not an envelope, was signed with another key, or was modified.
+        The thinking; None if the text is not an envelope, was made with another key, or was modified.
     """
     if not ENVELOPES_PATTERN.fullmatch(text):
         return None
-    pieces = [_decode_envelope(packed, checksum, key) for packed, checksum in ENVELOPE_PATTERN.findall(text)]
+    pieces = [_decode_envelope(encoded, key) for encoded in ENVELOPE_PATTERN.findall(text)]
     return pieces[0] if len(pieces) == 1 else _join_values(pieces)
 
 
-def _decode_envelope(packed: str, checksum: str, key: bytes) -> Reasoning | None:
-    if not hmac.compare_digest(checksum, _checksum(packed.encode(), key)):
+def _decode_envelope(encoded: str, key: bytes) -> Reasoning | None:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        encrypted = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+        packed = load_cipher()(_cipher_key(key)).decrypt(encrypted, None)
+    except (ValueError, InvalidTag):
         return None
     try:
-        unpacked = zlib.decompressobj().decompress(
-            urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), MAX_ENVELOPE_BYTES
-        )
+        unpacked = zlib.decompressobj().decompress(packed, MAX_ENVELOPE_BYTES)
         content = msgspec.convert(json.loads(unpacked), type=_EnvelopeContent)  # json accepts unpaired surrogates
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
@@ -146,7 +160,7 @@ def read_past_reasoning(text: str, opaque: str, native: Seal | None, key: bytes)
         text: The thinking's text, as the client sent it.
         opaque: The client's opaque field. The content of a valid envelope replaces `text`.
         native: The data of the opaque field as the client's own wire has it.
-        key: The key that signs envelopes.
+        key: The key of the envelopes.
     """
     if native is not None and (signed_value := read_value_envelope(opaque, native.wire, key)):
         return Reasoning(
@@ -167,5 +181,13 @@ def _replace_value(value: str, opaque: str, node: Any) -> Any:
     return value if node == opaque else node
 
 
-def _checksum(packed: bytes, key: bytes) -> str:
-    return urlsafe_b64encode(hmac.digest(key, packed, sha256)).rstrip(b"=").decode()
+def load_cipher() -> type[AESSIV]:
+    """Return the cipher. It is imported on first use: the import takes longer than that of the rest of the library."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+    return AESSIV
+
+
+def _cipher_key(key: bytes) -> bytes:
+    """Return the 64 bytes that AES-256-SIV needs, derived from a key of any length."""
+    return hmac.digest(key, KEY_PURPOSE, sha512)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Coroutine
+from hashlib import sha256
 from typing import Any, Protocol
 
 import aiohttp
@@ -40,6 +42,15 @@ class ActiveConfig(msgspec.Struct, frozen=True):
     redactor: Redactor
     captures: CaptureWriter | None
     seal_key: bytes
+
+    def seal_key_for(self, client_id: str) -> bytes:
+        """Return the key for the thinking of this client, which no other client can read or send.
+
+        With fewer than two API keys there is only one client. Then its thinking stays valid if its API key changes, as
+        `interlingua run` changes it at each start.
+        """
+        is_shared = len(set(self.settings.keys)) > 1
+        return hmac.digest(self.seal_key, client_id.encode(), sha256) if is_shared else self.seal_key
 
 
 class ActiveRequest(Protocol):

@@ -115,7 +115,7 @@ def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes) ->
 def _report_unreadable(notes: FindingCollector, location: str) -> None:
     notes.report(
         "seal-unreadable",
-        "the signature of past thinking cannot be read: it was sealed with another key, or changed",
+        "the signature of past thinking cannot be read: it belongs to another client, key or version, or was changed",
         location,
     )
 
@@ -131,7 +131,7 @@ def restore_reasoning(
     Args:
         request: the body of the client's request.
         fields: the reasoning fields of the wire of client and upstream.
-        key: the key that the envelopes are signed with.
+        key: the key of the envelopes.
         is_own: returns whether a signature is from this upstream.
         signed_only: the upstream accepts signed reasoning only, so that all other reasoning is dropped.
 

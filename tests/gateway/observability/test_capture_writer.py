@@ -140,6 +140,15 @@ def test_captures_are_private_to_owner(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(BadInput, match=rf"^capture\.dir: other users can write to .* \(mode {mode:o}\)") as raised:
+        captures_in(tmp_path)
+    assert raised.value.hint.startswith(f"run chmod 700 {tmp_path}")
+    captures_in(tmp_path / "new").close()
+
+
 def test_unfinished_capture_is_discarded(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     recording = captures.start_recording(exchange())

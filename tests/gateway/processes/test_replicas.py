@@ -29,11 +29,13 @@ from tests.support.raw_client import (
     RESPONSES,
     WIRES,
     RawResponse,
+    build_request,
     minimal_body,
     open_request,
     parse_complete,
     reply_text,
     request_reply,
+    send_bytes,
     tools_field,
 )
 from tests.support.upstream_server import UpstreamServer
@@ -69,6 +71,7 @@ default: test
 models: {{claude-talk: {{upstream: claude}}}}
 seal_key: {key}
 """
+SEAL_KEY = "the same for both"
 
 needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (apt-get install nginx-light)")
 
@@ -131,7 +134,7 @@ def nginx(replicas: list[GatewayProcess]) -> Iterator[GatewayProcess]:
 @contextmanager
 def run_replicas(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
     with ExitStack() as stack:
-        keys = seal_keys or ("the same for both",) * 2
+        keys = seal_keys or (SEAL_KEY,) * 2
         configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
         both = [stack.enter_context(run_gateway(config=config)) for config in configs]
         yield Replicas(both, stack.enter_context(nginx(both)))
@@ -323,7 +326,7 @@ def test_signed_reasoning_is_accepted_by_other_replica_with_same_key(
     """The signature is sent back to its upstream only if both replicas have the same seal key."""
     body = json.dumps(THOUGHT).encode()
     upstream.add("claude-talk", up.send_response("200 OK", body))
-    keys = ("one", "one" if same_key else "another")
+    keys = (SEAL_KEY, SEAL_KEY if same_key else f"another {SEAL_KEY}")
     with ExitStack() as stack:
         configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
         first, second = (stack.enter_context(run_gateway(config=config)) for config in configs)
@@ -341,6 +344,32 @@ def test_signed_reasoning_is_accepted_by_other_replica_with_same_key(
     assert [block["tool_use_id"] for block in results] == ["toolu_1"]
 
 
+@pytest.mark.parametrize("wire", [MESSAGES, RESPONSES])
+@pytest.mark.parametrize("same_client", [True, False])
+def test_reasoning_is_sent_back_only_for_the_client_that_received_it(
+    upstream: UpstreamServer, wire: str, same_client: bool
+) -> None:
+    """Another client can neither read the envelope nor send it: it has another key."""
+    alice, mallory = "sk-alice-0123456789", "sk-mallory-0123456789"
+    model = upstream.add("claude-talk", up.send_response("200 OK", json.dumps(THOUGHT).encode()))
+    config = CONFIG.format(url=upstream.url, key=SEAL_KEY) + f"keys: [{alice}, {mallory}]\nlog: {{format: json}}\n"
+    with run_gateway(config=config) as gateway:
+        more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
+        body = {**minimal_body(wire, model, stream=False), **tools_field(wire, "ls"), **more}
+        reply = post_as(gateway, alice, wire, body).json
+        before = upstream.count(model)
+        got = post_as(gateway, alice if same_client else mallory, wire, next_request(wire, model, reply))
+        assert got.status == 200, got.body
+        sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
+        gateway.wait_for_log(f'{got.header("x-interlingua-id")}.*"seal-unreadable": 1' if not same_client else "")
+    assert ("SIG" in json.dumps(sent)) is same_client
+
+
+def post_as(gateway: GatewayProcess, key: str, wire: str, body: dict[str, Any]) -> RawResponse:
+    headers = {"authorization": f"Bearer {key}"}
+    return send_bytes(gateway, build_request(f"/v1/{wire}", json.dumps(body).encode(), headers))
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_call_ids_are_restored_by_other_replica(upstream: UpstreamServer, wire: str) -> None:
     model = "moonshotai/kimi-k2"
@@ -348,7 +377,7 @@ def test_call_ids_are_restored_by_other_replica(upstream: UpstreamServer, wire: 
     body = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
     upstream.add(model, up.send_response("200 OK", json.dumps(body).encode()))
     with ExitStack() as stack:
-        config = CONFIG.format(url=upstream.url, key="one")
+        config = CONFIG.format(url=upstream.url, key=SEAL_KEY)
         first, second = (stack.enter_context(run_gateway(config=config)) for _ in range(2))
         reply = request_reply(first, wire, model, stream=False, **tools_field(wire, "ls")).json
         before = upstream.count(model)

@@ -390,6 +390,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "keys: a key has less than 16 characters and could be guessed from other machines",
         KEY_HINT,
     ),
+    "a short seal key": (
+        {"seal_key": "secret"},
+        "seal_key: the key has less than 16 characters and could be guessed",
+        "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+    ),
     "an upstream called demo": (
         {"demo": True, "upstreams": {"demo": LOCAL}},
         "upstreams.demo: the name is reserved for the upstream that `demo: true` adds",

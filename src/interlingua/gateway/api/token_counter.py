@@ -80,7 +80,8 @@ class TokenCounter:
         assert session is not None, "the session is opened before the gateway listens"
         url = count_tokens_url(route.upstream)
         try:
-            options = Options(seal_key=config.seal_key, upstream=route.target.identity)
+            seal_key = config.seal_key_for(config.authenticator.check_key(client_headers))
+            options = Options(seal_key=seal_key, upstream=route.target.identity)
             request_body = await self._gateway.work_threads.run(body_size, _count_request, body, wire, route, options)
         except InterlinguaError:
             return None

@@ -36,6 +36,7 @@ from interlingua.gateway.observability.capture_format import (
 )
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
 from interlingua.gateway.settings import schema as settings
+from interlingua.gateway.settings.private_files import check_private_folder
 from interlingua.gateway.settings.redaction import Redactor
 
 __all__ = ["CaptureRecording", "CaptureWriter", "check_capture_folder", "read_capture"]
@@ -265,6 +266,7 @@ class _CaptureFolder:
         self._added_since_pruning = 0  # number of captures added since old ones were last deleted
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private_folder(self.path, "capture.dir")
             self._remove_stale_parts()
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

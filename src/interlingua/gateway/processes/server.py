@@ -60,7 +60,7 @@ def serve(
     Args:
         loaded: The settings to start with.
         sockets: One bound socket per worker; more than one starts a supervisor.
-        seal_key: The key that signs reasoning, unless the settings contain one.
+        seal_key: The key that encrypts reasoning, unless the settings contain one.
         load: Reads the settings again, for a reload.
     """
 

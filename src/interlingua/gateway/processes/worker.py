@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from interlingua.core.reasoning_signatures import load_cipher
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.app import make_app
 from interlingua.gateway.demo import server as demo
@@ -37,7 +38,7 @@ class Worker:
     Args:
         loaded: The settings to start with.
         listener: The bound socket.
-        seal_key: The key that signs reasoning, unless the settings contain one.
+        seal_key: The key that encrypts reasoning, unless the settings contain one.
         reload: Reads the settings again. Raises InterlinguaError if they are invalid.
         series_memory: The memory for metrics that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
@@ -65,6 +66,7 @@ class Worker:
         """True once the worker has accepted connections."""
 
     def run(self) -> None:
+        load_cipher()  # now, because the import takes a tenth of a second
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects but no reference cycles
         if self._heartbeat is not None:

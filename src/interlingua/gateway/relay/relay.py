@@ -182,7 +182,7 @@ class Relay:
             query=self._request.query_string,
             created=int(time.time()),
             body_size=self._body_size,
-            seal_key=self._config.seal_key,
+            seal_key=self._config.seal_key_for(client_id),
             client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
         )

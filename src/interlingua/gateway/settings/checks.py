@@ -13,10 +13,10 @@ __all__ = ["check_settings", "is_loopback"]
 
 MIN_CLIENT_KEY_CHARS = 16
 """Minimum length of client keys if the gateway is reachable from other machines."""
-_KEY_HINT = (
-    "add one to `keys`, or set INTERLINGUA_KEYS; "
-    "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-)
+MIN_SEAL_KEY_CHARS = 16
+"""Minimum length of the key of envelopes, which clients can try to guess without sending requests."""
+_GENERATE_HINT = "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+_KEY_HINT = f"add one to `keys`, or set INTERLINGUA_KEYS; {_GENERATE_HINT}"
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
@@ -33,6 +33,7 @@ def check_settings(settings: Settings) -> None:
         _check_upstream_url(("upstreams", name, "url"), upstream.url)
         _check_upstream_headers(("upstreams", name), upstream)
     _check_client_keys(settings)
+    _check_seal_key(settings)
 
 
 def is_loopback(host: str) -> bool:
@@ -85,3 +86,9 @@ def _check_client_keys(settings: Settings) -> None:
             f"a key has less than {MIN_CLIENT_KEY_CHARS} characters and could be guessed from other machines",
             _KEY_HINT,
         )
+
+
+def _check_seal_key(settings: Settings) -> None:
+    if 0 < len(settings.seal_key) < MIN_SEAL_KEY_CHARS:
+        problem = f"the key has less than {MIN_SEAL_KEY_CHARS} characters and could be guessed"
+        raise BadSetting(("seal_key",), problem, _GENERATE_HINT)

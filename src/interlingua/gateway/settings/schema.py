@@ -173,7 +173,7 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dir: str
     """Directory for the captures, one file per exchange. It is created if it does not exist, readable by its owner
-    only."""
+    only. A directory that other users can write to is refused."""
     keep: Annotated[int, Meta(ge=1)] = 1000
     """Maximum number of capture files. The oldest files are deleted first."""
 
@@ -239,8 +239,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Additional host names of this gateway. A request with any other `Host` header is rejected, which protects against
     requests from web pages (DNS rebinding)."""
     seal_key: Secret = ""
-    """Key that signs reasoning which clients receive and send back. If empty, a key is generated and stored for the
-    current user. All machines behind one load balancer need the same key."""
+    """Key that encrypts reasoning which clients receive and send back, of at least 16 characters. If empty, a key is
+    generated and stored for the current user. All machines behind one load balancer need the same key. With several
+    `keys`, a client cannot read or send back the reasoning of another."""
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
