@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from interlingua.gateway.http.auth import Authenticator
+from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.request_body import ToolListCache
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
@@ -80,6 +81,7 @@ class GatewayState:
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
         )
+        self.client_limiter = ClientLimiter(series_memory)
         self.token_calibration = EstimateCalibration()
         self.retry_policies = RetryPolicies(self._on_circuit_change)
         self.session: aiohttp.ClientSession | None = None

@@ -33,7 +33,8 @@ ERROR_DESCRIPTIONS = {
     408: "The request headers took longer than `limits.head` to arrive.",
     413: "The request body is larger than `limits.body`.",
     415: "The content-encoding is not supported.",
-    429: "The upstream reports too many requests. `retry-after` contains the time to wait.",
+    429: "The client has reached one of its limits (`client_limits`), or the upstream reports too many requests. "
+    "`retry-after` contains the time to wait.",
     500: "Internal gateway error. Search the gateway log for the id in `x-interlingua-id`.",
     502: "The upstream failed or sent an invalid reply.",
     503: "The gateway is stopping or has too many connections; or the circuit breaker of the model is open (`rest`; "

@@ -86,6 +86,9 @@ class Metrics:
         self._circuit_openings = _Counter(
             own, "rests_total", "How often the circuit breaker of an upstream opened.", "upstream"
         )
+        self._rate_limited = _Counter(
+            own, "rate_limited_total", "Requests over a limit of their client (client_limits).", "limit"
+        )
         self._log_lines_lost = _Counter(own, "log_lines_lost_total", "Log lines that were dropped.")
         self._captures_lost = _Counter(own, "captures_lost_total", "Captures that are missing or truncated.")
         self._metrics: list[_Metric] = [
@@ -101,6 +104,7 @@ class Metrics:
             self._tokens,
             self._retries,
             self._circuit_openings,
+            self._rate_limited,
             self._log_lines_lost,
             self._captures_lost,
         ]
@@ -143,6 +147,9 @@ class Metrics:
     def record_circuit_open(self, upstream: str) -> None:
         self._circuit_openings.add(1, upstream)
 
+    def record_rate_limited(self, limit: str) -> None:
+        self._rate_limited.add(1, limit)
+
     def publish_callbacks(self) -> None:
         """Write the values of the callbacks to the shared memory. All other values are always up to date there."""
         self._held_back.set(self._held_back_bytes())
@@ -159,8 +166,8 @@ class Metrics:
 
 def reset_gauges(region: SeriesRegion) -> None:
     """Set the gauges of a worker that has ended to 0. Its counters remain, and its replacement continues them."""
-    for key, values in region.series():
-        if _decode_key(key).metric_type == "gauge":
+    for key, values in _metric_series(region):
+        if key.metric_type == "gauge":
             values[0] = 0.0
 
 
@@ -186,14 +193,20 @@ def _decode_key(data: bytes) -> _SeriesKey:
     return _SeriesKey(metric_type, metric, tuple(label_values))
 
 
+def _metric_series(region: SeriesRegion) -> Iterator[tuple[_SeriesKey, memoryview[float]]]:
+    """Yield the series of metrics. Keys of other series do not begin like JSON."""
+    for data, values in region.series():
+        if data.startswith(b"["):
+            yield _decode_key(data), values
+
+
 class _OwnSeries:
     """Series of this worker, continued from those of its predecessor."""
 
     def __init__(self, region: SeriesRegion) -> None:
         self._region = region
         self._by_metric: dict[str, dict[tuple[str, ...], memoryview[float]]] = {}
-        for data, values in region.series():
-            key = _decode_key(data)
+        for key, values in _metric_series(region):
             self._by_metric.setdefault(key.metric, {})[key.label_values] = values
 
     def values(self, metric: _Metric, label_values: tuple[str, ...]) -> memoryview[float]:
@@ -310,8 +323,7 @@ def _sum_series(regions: Sequence[SeriesRegion]) -> dict[str, dict[tuple[str, ..
     """Return the sums over all workers, by the name of the metric and the label values."""
     totals: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for region in regions:
-        for data, values in region.series():
-            key = _decode_key(data)
+        for key, values in _metric_series(region):
             series = totals.setdefault(key.metric, {})
             total = series.setdefault(_bounded_labels(series, key.label_values), [0.0] * len(values))
             total[:] = map(add, total, values)

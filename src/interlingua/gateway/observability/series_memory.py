@@ -1,4 +1,4 @@
-"""Shared memory for the series of metrics, so that each worker can report the sum over all workers.
+"""Shared memory for series of numbers, so that each worker can use the sum over all workers: metrics, and limits.
 
 The supervisor creates one region per worker before it forks. Only the worker of a region writes to it; all workers read
 it. A worker that replaces a dead one continues in the region of its predecessor, so counters never go down.
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-__all__ = ["SeriesMemory", "SeriesRegion"]
+__all__ = ["SeriesIndex", "SeriesMemory", "SeriesRegion"]
 
 REGION_BYTES = 1 << 20
 """Size of a region. The system allocates only the pages that are written to: a typical worker needs 4 to 8 KB."""
@@ -59,12 +59,16 @@ class SeriesRegion:
 
     def series(self) -> Iterator[tuple[bytes, memoryview[float]]]:
         """Yield the key and the values of each series, in the order in which they were appended."""
-        for key, first_value, end in self._spans():
-            yield key, self._values[first_value:end]
+        for key, values, _ in self.series_from(0):
+            yield key, values
 
-    def _spans(self) -> Iterator[tuple[bytes, int, int]]:
+    def series_from(self, start: int) -> Iterator[tuple[bytes, memoryview[float], int]]:
+        """Yield the key and the values of each series from this position on, and the position after the series."""
+        for key, first_value, end in self._spans(start):
+            yield key, self._values[first_value:end], end
+
+    def _spans(self, start: int = 0) -> Iterator[tuple[bytes, int, int]]:
         """Yield the key, the index of the first value and the index after the last value of each series."""
-        start = 0
         while start < len(self._headers) and (header := self._headers[start]):
             checksum, width, key_bytes = header >> 32, header >> 16 & 0xFFFF, header & 0xFFFF
             key_start = (start + 1) * _WORD_BYTES
@@ -74,6 +78,23 @@ class SeriesRegion:
             first_value = start + 1 + _words(key_bytes)
             start = first_value + width
             yield key, first_value, start
+
+
+class SeriesIndex:
+    """Series of a region by their keys. Each lookup reads only what was appended since the last one."""
+
+    def __init__(self, region: SeriesRegion, key_prefix: bytes) -> None:
+        self._region = region
+        self._key_prefix = key_prefix
+        self._position = 0
+        self._by_key: dict[bytes, memoryview[float]] = {}
+
+    def find(self, key: bytes) -> memoryview[float] | None:
+        for new_key, values, end in self._region.series_from(self._position):
+            self._position = end
+            if new_key.startswith(self._key_prefix):
+                self._by_key[new_key] = values
+        return self._by_key.get(key)
 
 
 class SeriesMemory(NamedTuple):

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from interlingua.errors import BadInput, InterlinguaError
+from interlingua.gateway.http.client_limits import reset_open_requests
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
@@ -167,6 +168,7 @@ class Supervisor:
             child.heartbeat.close()
             self._killed.discard(process)
             reset_gauges(self._series_regions[child.worker])
+            reset_open_requests(self._series_regions[child.worker])
             if self._stop_requested_at is not None:
                 continue
             if code == EXIT_NEVER_SERVED and child.is_first:

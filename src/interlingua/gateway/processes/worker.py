@@ -40,7 +40,7 @@ class Worker:
         listener: The bound socket.
         seal_key: The key that encrypts reasoning, unless the settings contain one.
         reload: Reads the settings again. Raises InterlinguaError if they are invalid.
-        series_memory: The memory for metrics that several workers share. None if there is one worker.
+        series_memory: The memory for metrics and limits that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
         heartbeat: The heartbeat that the parent reads. None if there is no parent.
     """

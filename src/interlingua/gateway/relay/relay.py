@@ -12,6 +12,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
 from interlingua.gateway.http.request_body import decode_body, read_body
@@ -25,6 +26,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
+from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed
@@ -54,6 +56,7 @@ class Relay:
         self._stream = ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
+        self._counted_request: CountedRequest | None = None  # None if there are no limits per client
         self._body_size = 0  # size of the client's body in bytes
         self._trace = RequestTrace()
         self._task: asyncio.Task[web.StreamResponse] | None = None
@@ -94,6 +97,8 @@ class Relay:
             return self._abort_connection()
         finally:
             gateway.active_requests.discard(self)
+            if self._counted_request is not None:
+                self._counted_request.end(self._used_tokens())
             self._record_exchange()
 
     async def _handle(self) -> web.StreamResponse:
@@ -105,7 +110,9 @@ class Relay:
             )
         except InterlinguaError as error:
             exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
-            if isinstance(error, OutOfDescriptors):
+            if isinstance(error, RateLimited):
+                self._gateway.metrics.record_rate_limited(error.limit)
+            elif isinstance(error, OutOfDescriptors):
                 self._gateway.log.error("out of file descriptors", id=exchange.id, hint=EXHAUSTED_HINT)
             return await self._fail(error)
         except asyncio.CancelledError:
@@ -134,8 +141,12 @@ class Relay:
         if len(self._gateway.active_requests) > settings.limits.streams:
             problem = f"the gateway already handles {settings.limits.streams} requests (limits.streams)"
             raise TooManyRequests(problem, "retry in a second")
+        limits = settings.client_limits
+        self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
         body = await self._read_request_body()
         client_request = self._client_request(body, client_id)
+        if client_request.stream and self._counted_request is not None:
+            self._counted_request.begin_stream(limits)
         routes = self._config.routes.find(client_request.model)
         session = self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
@@ -281,6 +292,20 @@ class Relay:
         if self._request.transport is not None:
             self._request.transport.abort()
         return self._stream.response or web.Response(status=CLIENT_CLOSED_STATUS)
+
+    def _used_tokens(self) -> int:
+        """Return the tokens of this request for the client's limit, estimated if the upstream has not reported them.
+
+        A client that disconnects before the end of a reply has used tokens, too.
+        """
+        input_tokens = tokens_from_size(self._body_size)
+        if self._reply is None:
+            return input_tokens if self._exchange.outcome == "client-left" and self._exchange.attempts else 0
+        stats = self._reply.translator.tally
+        if stats.usage is None:
+            return input_tokens + stats.estimated_tokens
+        is_complete = self._exchange.outcome == "ok"
+        return stats.usage.input + max(stats.usage.output, 0 if is_complete else stats.estimated_tokens)
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, Reasonin
 __all__ = [
     "Api",
     "Capture",
+    "ClientLimits",
     "EmptyPolicy",
     "Log",
     "Model",
@@ -170,6 +171,21 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     data sent to it; after that the gateway treats it as disconnected."""
 
 
+class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits for each key in `keys`, over all workers. Without `keys`, all clients share them. A request over a limit
+    receives 429 with `retry-after`. 0: no limit."""
+
+    requests: Annotated[int, Meta(ge=0)] = 0
+    """Maximum number of concurrent requests, including streams."""
+    streams: Annotated[int, Meta(ge=0)] = 0
+    """Maximum number of concurrent streams."""
+    requests_per_minute: Annotated[int, Meta(ge=0)] = 0
+    """Maximum number of requests in a minute. Requests over a limit do not count."""
+    tokens_per_minute: Annotated[int, Meta(ge=0)] = 0
+    """Maximum number of tokens in a minute, input and output, as upstreams report them or estimated. They count when a
+    reply ends, so the last replies can exceed the limit. Then the client has to wait."""
+
+
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dir: str
     """Directory for the captures, one file per exchange. It is created if it does not exist, readable by its owner
@@ -233,6 +249,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     it. strict: the gateway rejects the request and reports the position."""
     limits: RequestLimits = RequestLimits()
     """Limits for requests, replies and connections."""
+    client_limits: ClientLimits = ClientLimits()
+    """Limits for each client."""
     keys: list[Secret] = []
     """API keys that clients may use. If empty, no key is required; that is allowed only on a loopback address."""
     hosts: list[str] = []
