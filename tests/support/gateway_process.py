@@ -47,7 +47,7 @@ class GatewayProcess:
 
 @contextmanager
 def run_gateway(
-    *args: str, config: str | None = None, program: str = "", max_files: int | None = None, **environment: str
+    *args: str, config: str | None = None, program: str = "", max_files: str = "", **environment: str
 ) -> Iterator[GatewayProcess]:
     """Run `interlingua serve` with these arguments until the block ends.
 
@@ -79,8 +79,8 @@ def run_gateway(
                 stderr=output,
             )
         gateway = GatewayProcess("", process, log, folder)
-        if max_files is not None:
-            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
+        if max_files:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (int(max_files), int(max_files)))
         try:
             match = LISTENING_PATTERN.search(gateway.wait_for_log(LISTENING_PATTERN.pattern, START_TIMEOUT_SECONDS))
             assert match is not None

@@ -13,6 +13,7 @@ import msgspec
 
 from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
+from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.http.request_body import ToolListCache
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
@@ -75,9 +76,11 @@ class GatewayState:
         self.log = GatewayLog(settings.log, loaded.all_secrets)
         self.tracer = Tracer.from_settings(settings)
         self.active_requests: set[ActiveRequest] = set()
+        self.memory_budget = MemoryBudget(lambda: self.config.settings.limits.memory)
         self.metrics = Metrics(
             series_memory,
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
+            memory_bytes=lambda: self.memory_budget.used,
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
         )

@@ -68,6 +68,11 @@ class ChoicePipeline:
         return self._parser.buffered if self._parser else ""
 
     @property
+    def held_chars(self) -> int:
+        """Number of characters that are held back."""
+        return self._guard.held_chars + (self._parser.held_chars if self._parser else 0)
+
+    @property
     def stopped(self) -> bool:
         return self._guard.stopped
 

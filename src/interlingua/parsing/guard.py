@@ -98,6 +98,12 @@ class Guard:
         """The calls that are queued behind the open one, as far as they have arrived."""
         return self._queue.calls()
 
+    @property
+    def held_chars(self) -> int:
+        """Number of characters that wait: in the queue, and in a call that is delivered whole."""
+        is_buffered = self._open_call is not None and bool(self._open_call.buffered_deltas)
+        return self._queue.buffered_chars + (self._open_call.char_count if self._open_call and is_buffered else 0)
+
     def held_back(self) -> list[HeldText]:
         """Return the texts and arguments that wait, and the reasons, for a trace."""
         held: list[HeldText] = []

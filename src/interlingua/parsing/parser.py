@@ -151,6 +151,11 @@ class NativeTextParser:
         return self._source.buffered
 
     @property
+    def held_chars(self) -> int:
+        """Number of characters that the parser holds back."""
+        return self._source.held_chars
+
+    @property
     def channel(self) -> Channel:
         """The channel of the last text."""
         return self._source.channel

@@ -187,6 +187,12 @@ class TextBuffer:
         return self.marked_text + self.taken_text + self.unread_text
 
     @property
+    def held_chars(self) -> int:
+        """Number of characters in the buffer, including those that were read and are kept."""
+        pieces = (self._marked_pieces or (), self._taken_pieces, self._recorded_pieces or ())
+        return len(self._text) + sum(len(piece) for kept in pieces for piece in kept)
+
+    @property
     def marked_text(self) -> str:
         """The text that was read since `set_mark`. Only the end of it if it is long."""
         if self._marked_pieces is None:

@@ -68,6 +68,11 @@ class ReplyDecoder:
         return "".join(pipeline.buffered for pipeline in self.pipelines.values())
 
     @property
+    def held_chars(self) -> int:
+        """Number of characters that are held back in all choices."""
+        return sum(pipeline.held_chars for pipeline in self.pipelines.values())
+
+    @property
     def all_stopped(self) -> bool:
         """True if the reply has begun and every choice has its stop reason."""
         while self._running and self._running[-1][1].stopped:

@@ -149,6 +149,11 @@ class Translator:
         return self._sse.pending_bytes
 
     @property
+    def held_bytes(self) -> int:
+        """Approximate size of what is kept in memory: an incomplete event, held-back text, and text for the end."""
+        return self._sse.pending_bytes + self._decoder.held_chars + self._emitter.kept_chars
+
+    @property
     def begun(self) -> bool:
         """True if the upstream has sent an event."""
         return self._recorder.message_count > 0

@@ -97,6 +97,10 @@ class Emitter(Protocol):
     def fast(self) -> FastWriter | None:
         """The fast codec, which shares this emitter's state; None if the wire has none."""
 
+    @property
+    def kept_chars(self) -> int:
+        """Number of characters that the emitter keeps, because later frames repeat or sign them."""
+
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the frame of a chunk that is forwarded unchanged; None if it cannot be, because earlier parts of the
         reply were rewritten."""

@@ -142,11 +142,12 @@ def test_open_streams_gauge() -> None:
 
 
 def test_callback_metrics() -> None:
-    metrics = Metrics(None, lambda: 17, lambda: 3, lambda: 2)
+    metrics = Metrics(None, lambda: 17, lambda: 3, lambda: 2, lambda: 4096)
     for _ in range(2):
         metrics.publish_callbacks()
     families = parse_metrics(metrics.render().decode())
     assert families["interlingua_held_back_bytes"] == Family("gauge", {("", ()): 17})
+    assert families["interlingua_memory_bytes"] == Family("gauge", {("", ()): 4096})
     assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", ()): 3})
     assert families["interlingua_captures_lost_total"] == Family("counter", {("", ()): 2})
 

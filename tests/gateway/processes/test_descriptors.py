@@ -84,7 +84,7 @@ def test_gateway_with_few_descriptors_stays_reachable(upstream: UpstreamServer) 
     model = upstream.add(
         "m", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(end)
     )
-    with run_gateway(config=config(upstream), max_files=120) as gateway, ExitStack() as stack:
+    with run_gateway(config=config(upstream), max_files="120") as gateway, ExitStack() as stack:
         gateway.wait_for_log(r"note: at most 120 files can be open \(ulimit -n\): .* at most 10 concurrent requests")
         socks = [stack.enter_context(open_request(gateway, CHAT, model)) for _ in range(10)]
         upstream.wait_for_requests(model, 10)

@@ -8,6 +8,7 @@ import time
 import aiohttp
 import pytest
 
+from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.relay.failover import UpstreamFailover
 from interlingua.gateway.relay.upstream_request import ClientRequest
@@ -32,6 +33,7 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
 
     async def send() -> None:
         async with aiohttp.ClientSession() as session:
+            memory = MemoryBudget(lambda: settings.limits.memory).open_share()
             failover = UpstreamFailover(
                 session,
                 settings,
@@ -42,6 +44,7 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
                 EstimateCalibration(),
                 retry_policies,
                 WorkThreads(),
+                memory,
             )
             await failover.open_reply(Routes(settings).find("m"))
 

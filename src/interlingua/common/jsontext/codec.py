@@ -29,8 +29,8 @@ INVALID_JSON_KEY = "INVALID_JSON"
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def read_json(text: str, type: type[T]) -> T | None:
-    """Return the value if the text is JSON of that type, else None."""
+def read_json(text: str | bytes, type: type[T]) -> T | None:
+    """Return the value if the text, or its UTF-8, is JSON of that type, else None."""
     try:
         return msgspec.json.decode(text, type=type)
     except _DECODE_ERRORS:

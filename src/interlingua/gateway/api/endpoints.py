@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from itertools import chain
 from typing import Any
 from uuid import uuid4
@@ -16,7 +17,8 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.model_list import ModelList
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.api.token_counter import TokenCounter
-from interlingua.gateway.http.error_responses import NotFound, error_body
+from interlingua.gateway.http.error_responses import NotFound, error_body, retry_after_header
+from interlingua.gateway.http.memory_budget import decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
 from interlingua.gateway.state import GatewayState
@@ -53,7 +55,7 @@ class Endpoints:
         try:
             return await handler(request)
         except InterlinguaError as error:
-            return _error_response(request, error)
+            return _error_response(request, error, retry_after_header(error))
         except web.HTTPException as error:
             if error.status < 400:
                 raise
@@ -102,9 +104,11 @@ class Endpoints:
 
         async def handle(request: web.Request) -> web.Response:
             limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
-            data = await read_body(request, limits)
-            body = await work_threads.run(len(data), decode_body, data, limits)
-            tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers)
+            with closing(self._gateway.memory_budget.open_share()) as memory:
+                data = await read_body(request, limits, memory)
+                memory.resize(decoded_size(data))
+                body = await work_threads.run(len(data), decode_body, data, limits)
+                tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers)
             result: dict[str, Any] = {"input_tokens": tokens, **get_wire(wire).HTTP_API.count_reply}
             if not estimated:
                 return _json_response(200, encode_json(result))

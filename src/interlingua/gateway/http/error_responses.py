@@ -12,11 +12,13 @@ __all__ = [
     "SERVER_NAME",
     "Forbidden",
     "NotFound",
+    "OutOfMemory",
     "ShuttingDown",
     "TooLarge",
     "TooManyRequests",
     "Unauthorized",
     "error_body",
+    "retry_after_header",
 ]
 
 SERVER_NAME = "interlingua"
@@ -54,6 +56,19 @@ class ShuttingDown(InterlinguaError):
         super().__init__("the gateway is stopping", "retry in a second")
 
 
+class OutOfMemory(InterlinguaError):
+    """The requests in progress hold as much memory as `limits.memory` allows."""
+
+    status = 503
+    type = "overloaded_error"
+    retry_after = 1.0
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the requests in progress hold {limit:,} bytes of memory (limits.memory)", "retry in a second"
+        )
+
+
 class TooManyRequests(InterlinguaError):
     """The gateway already handles as many requests as `limits.streams` allows."""
 
@@ -75,3 +90,9 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
         is_rejection=not isinstance(error, UpstreamFailed | NotFound),
     )
     return encode_json(api.error_body(http_error))
+
+
+def retry_after_header(error: InterlinguaError) -> dict[str, str]:
+    """Return the `retry-after` header of an error response, if the error has a time to wait."""
+    retry_after = getattr(error, "retry_after", None)
+    return {} if retry_after is None else {"retry-after": str(max(1, round(retry_after)))}

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 import time
 import zlib
+from codecs import BOM_UTF8
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object
+from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object, read_json
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, shorten
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.memory_budget import MemoryShare
 from interlingua.gateway.settings.schema import RequestLimits
 
 __all__ = ["ToolListCache", "decode_body", "read_body"]
@@ -23,6 +26,12 @@ __all__ = ["ToolListCache", "decode_body", "read_body"]
 _WBITS_BY_ENCODING = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """Supported content encodings, and the `wbits` argument of `zlib` for each."""
 
+DECOMPRESSION_STEP_BYTES = 256 * 1024
+"""Bytes that are decompressed before the limits are checked."""
+MAX_COMPRESSION_RATIO = 100
+"""A body may have this many times its compressed size. Conversations have about ten times."""
+MIN_RATIO_BYTES = 1024 * 1024
+"""Size up to which the compression ratio is not checked."""
 BODY_GRACE_SECONDS = 10.0
 """Seconds before the minimum rate `limits.rate` applies to a request body."""
 
@@ -31,8 +40,19 @@ class UnknownEncoding(BadRequest):
     status = 415
 
 
-async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
-    """Read and decompress the complete request body within the limits. Raises TooLarge or BadRequest."""
+async def read_body(request: web.Request, limits: RequestLimits, memory: MemoryShare) -> bytes:
+    """Read and decompress the complete request body within the limits.
+
+    Args:
+        request: The client's request.
+        limits: The limits for its size and for the time to send it.
+        memory: Receives the size of the body as it arrives.
+
+    Raises:
+        TooLarge: The body is larger than a limit.
+        BadRequest: The body cannot be read, or takes too long.
+        OutOfMemory: The memory budget is used up.
+    """
     if (request.content_length or 0) > limits.body:
         raise _too_large(limits)
     encoding = request.headers.get("content-encoding", "").strip()
@@ -43,15 +63,19 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     try:
         with MovingDeadline() as deadline:
             deadline.set_timeout("the request body", _body_timeout(limits, received))
-            while piece := await request.content.readany():
-                received += len(piece)
+            while data := await request.content.readany():
+                received += len(data)
                 deadline.set_timeout(
                     "the request body", max(0.0, _body_timeout(limits, received) - (time.monotonic() - started))
                 )
-                pieces.append(decompressor.decompress(piece, limits.body + 1) if decompressor else piece)
-                size += len(pieces[-1])
-                if size > limits.body:
-                    raise _too_large(limits)
+                for piece in _decompress(decompressor, data) if decompressor else (data,):
+                    size += len(piece)
+                    if size > limits.body:
+                        raise _too_large(limits)
+                    if size > max(MIN_RATIO_BYTES, MAX_COMPRESSION_RATIO * received):
+                        raise _too_compressed()
+                    memory.grow(len(piece))
+                    pieces.append(piece)
     except DeadlineExceeded as error:
         seconds = _body_timeout(limits, received)
         problem = f"the request body took longer than {seconds:g} s; {received:,} bytes arrived"
@@ -63,6 +87,13 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     if decompressor and decompressor.unused_data:
         raise BadRequest("", f"data follows the {encoding} data of the request body", "compress the body as one stream")
     return b"".join(pieces)
+
+
+def _decompress(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """Yield the decompressed data in steps, so that the caller can stop at a limit."""
+    while data:
+        yield decompressor.decompress(data, DECOMPRESSION_STEP_BYTES)
+        data = decompressor.unconsumed_tail
 
 
 def _body_timeout(limits: RequestLimits, received: int) -> float:
@@ -85,6 +116,9 @@ def decode_body(data: bytes, limits: RequestLimits) -> dict[str, Any]:
     if not has_at_most_values(data, limits.values):
         message = f"the request body has more than {limits.values:,} JSON values"
         raise TooLarge(message, "send less, or increase limits.values")
+    decoded = read_json(data.removeprefix(BOM_UTF8), dict[str, Any])
+    if decoded is not None:  # a copy of the body as text, which can need much more memory, is for special cases only
+        return decoded
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -95,6 +129,11 @@ def decode_body(data: bytes, limits: RequestLimits) -> dict[str, Any]:
         message = f"the request body is not a JSON object: {explain_invalid_object(text)}"
         raise BadRequest("", message, "send one complete JSON object")
     return body
+
+
+def _too_compressed() -> TooLarge:
+    problem = f"the request body is more than {MAX_COMPRESSION_RATIO} times as large as its compressed data"
+    return TooLarge(problem, "send it without compression")
 
 
 def _too_large(limits: RequestLimits) -> TooLarge:

@@ -40,6 +40,7 @@ class Metrics:
         held_back_bytes: Returns the number of bytes in the lookahead buffers of this worker.
         lost_log_lines: Returns the number of log lines that this worker dropped.
         lost_captures: Returns the number of captures of this worker that are missing or truncated.
+        memory_bytes: Returns the number of bytes of the memory budget that this worker uses.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Metrics:
         held_back_bytes: Callable[[], int] = lambda: 0,
         lost_log_lines: Callable[[], int] = lambda: 0,
         lost_captures: Callable[[], int] = lambda: 0,
+        memory_bytes: Callable[[], int] = lambda: 0,
     ) -> None:
         self._memory = memory or SeriesMemory([SeriesRegion()], 0)
         own = _OwnSeries(self._memory.own)
@@ -79,6 +81,7 @@ class Metrics:
             "kind",
         )
         self._held_back = _Gauge(own, "held_back_bytes", "Text buffered until the parser can classify it.")
+        self._memory_use = _Gauge(own, "memory_bytes", "Memory budget in use by requests in progress (limits.memory).")
         self._tokens = _Counter(own, "tokens_total", "Tokens reported by upstreams.", "direction")
         self._retries = _Counter(
             own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
@@ -101,6 +104,7 @@ class Metrics:
             self._findings,
             self._upstream_errors,
             self._held_back,
+            self._memory_use,
             self._tokens,
             self._retries,
             self._circuit_openings,
@@ -109,6 +113,7 @@ class Metrics:
             self._captures_lost,
         ]
         self._held_back_bytes = held_back_bytes
+        self._memory_bytes = memory_bytes
         self._callback_counters = [
             _CallbackCounter(self._log_lines_lost, lost_log_lines),
             _CallbackCounter(self._captures_lost, lost_captures),
@@ -153,6 +158,7 @@ class Metrics:
     def publish_callbacks(self) -> None:
         """Write the values of the callbacks to the shared memory. All other values are always up to date there."""
         self._held_back.set(self._held_back_bytes())
+        self._memory_use.set(self._memory_bytes())
         for counter in self._callback_counters:
             counter.publish()
 

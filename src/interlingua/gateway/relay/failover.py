@@ -16,6 +16,8 @@ from aiohttp.hdrs import CONTENT_TYPE
 from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Finding
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.upstream_request import (
@@ -78,6 +80,7 @@ class UpstreamFailover:
         calibration: EstimateCalibration,
         retry_policies: RetryPolicies,
         work_threads: WorkThreads,
+        memory: MemoryShare,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -88,6 +91,7 @@ class UpstreamFailover:
         self._calibration = calibration
         self._retry_policies = retry_policies
         self._work_threads = work_threads
+        self._memory = memory
         self._incomplete_retries_left = 1  # retries left for incomplete replies
 
     async def open_reply(self, routes: list[Route]) -> UpstreamReply:
@@ -165,6 +169,7 @@ class UpstreamFailover:
 
     async def _send_once(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
         record, route, timeouts = self._record, upstream_request.route, upstream_request.route.timeouts
+        held_before = self._memory.size
         record.attempts += 1
         record.upstream_status = 0
         try:
@@ -177,8 +182,10 @@ class UpstreamFailover:
                 reply = await self._post(upstream_request)
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:
+            self._memory.resize(held_before)
             raise UpstreamFailed(f"{route.name}: {error}", 504) from error
         except UpstreamFailed as error:
+            self._memory.resize(held_before)
             record.upstream_status = error.upstream_status or record.upstream_status
             error.args = (f"{route.name}: {error}",)
             raise
@@ -228,14 +235,24 @@ class UpstreamFailover:
         """
         translator, stats = reply.translator, reply.translator.tally
         while not stats.has_content and not translator.ended and len(reply.initial_data) < MAX_PEEK_BYTES:
-            reply.initial_data += await self.translate(reply, await self.read_chunk(reply))
+            data = await self.read_chunk(reply)
+            self._count_memory(len(data) if reply.receiver.is_streaming else decoded_size(data))
+            reply.initial_data += await self.translate(reply, data)
             if translator.begun:
                 deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
     async def _read_complete(self, reply: UpstreamReply) -> None:
         while data := await self._read(reply):
+            self._count_memory(decoded_size(data))
             await self.translate(reply, data)
         reply.initial_data = await self.translate(reply, b"")
+
+    def _count_memory(self, size: int) -> None:
+        """Count a part of the reply. Raises OutOfMemory, or UpstreamFailed if the reply alone exceeds the budget."""
+        try:
+            self._memory.grow(size)
+        except TooLarge as error:
+            raise UpstreamFailed(f"the upstream's reply is too large: {error}", retryable=False) from error
 
     async def read_chunk(self, reply: UpstreamReply) -> bytes:
         """Return the next bytes of a stream, without the upstream's key; b"" at its end.

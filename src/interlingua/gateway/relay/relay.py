@@ -14,7 +14,8 @@ from aiohttp import web
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
-from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
+from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body, retry_after_header
+from interlingua.gateway.http.memory_budget import UNCHECKED_BYTES, decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.http.response_stream import KeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
@@ -36,6 +37,8 @@ __all__ = ["Relay"]
 
 UPSTREAM_CLOSE_TIMEOUT_SECONDS = 5.0
 """Time for an upstream to close its stream after the reply is complete."""
+MEMORY_COUNT_BYTES = UNCHECKED_BYTES
+"""Bytes of a stream after which the memory that it holds is counted; more if it holds more."""
 CLIENT = "the client"
 """Name of the operation for timeouts while data is sent to the client."""
 CLIENT_CLOSED_STATUS = 499
@@ -58,6 +61,7 @@ class Relay:
         self._observer: TrafficObserver | None = None
         self._counted_request: CountedRequest | None = None  # None if there are no limits per client
         self._body_size = 0  # size of the client's body in bytes
+        self._memory = gateway.memory_budget.open_share()
         self._trace = RequestTrace()
         self._task: asyncio.Task[web.StreamResponse] | None = None
 
@@ -99,6 +103,7 @@ class Relay:
             gateway.active_requests.discard(self)
             if self._counted_request is not None:
                 self._counted_request.end(self._used_tokens())
+            self._memory.close()
             self._record_exchange()
 
     async def _handle(self) -> web.StreamResponse:
@@ -165,11 +170,13 @@ class Relay:
             calibration,
             retry_policies,
             self._gateway.work_threads,
+            self._memory,
         )
         return failover, routes
 
     async def _read_request_body(self) -> dict[str, Any]:
-        data = await read_body(self._request, self._config.settings.limits)
+        data = await read_body(self._request, self._config.settings.limits, self._memory)
+        self._memory.resize(decoded_size(data))
         if self._observer:
             self._observer.on_request(self._request.headers, data)
         self._body_size = len(data)
@@ -205,6 +212,7 @@ class Relay:
 
     async def _relay_complete(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         self._reply = reply = await failover.open_reply(routes)
+        self._memory.resize(len(reply.initial_data))
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
         return await self._respond(200, reply.initial_data, self._findings_header(reply.translator))
@@ -236,8 +244,10 @@ class Relay:
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
+        self._memory.resize(translator.held_bytes + len(reply.initial_data))
         await self._with_send_timeout(self._send(reply.initial_data))
         reply.initial_data = b""  # release the memory while the stream lasts
+        uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
             with MovingDeadline() as deadline:
                 while not translator.ended:
@@ -246,7 +256,12 @@ class Relay:
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
                     data = await failover.read_chunk(reply)
-                    if output := await failover.translate(reply, data):
+                    output = await failover.translate(reply, data)
+                    uncounted += len(data) + len(output)
+                    if uncounted > count_after:
+                        self._memory.resize(translator.held_bytes + len(output))
+                        uncounted, count_after = 0, max(MEMORY_COUNT_BYTES, self._memory.size // 4)
+                    if output:
                         deadline.set_timeout(CLIENT, send_timeout)
                         await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
         except UpstreamFailed as error:
@@ -279,7 +294,7 @@ class Relay:
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:
             body = error_body(self._wire, error, self._exchange.id)
-            return await self._respond(error.status, body, _retry_after_header(error))
+            return await self._respond(error.status, body, retry_after_header(error))
         self._exchange.status = 200
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
@@ -361,8 +376,3 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
-
-
-def _retry_after_header(error: InterlinguaError) -> dict[str, str]:
-    retry_after = getattr(error, "retry_after", None)
-    return {} if retry_after is None else {"retry-after": str(max(1, round(retry_after)))}

@@ -150,9 +150,15 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body: Annotated[int, Meta(ge=1024)] = 32 * 1024 * 1024
-    """Maximum size of a request body, in bytes. Default: 32 MiB."""
+    """Maximum size of a request body, in bytes. A compressed body (gzip or deflate) is measured after decompression. It
+    may have at most 100 times its compressed size, or 1 MiB if that is more. Default: 32 MiB."""
     reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
     """Maximum size of a non-streamed reply of an upstream, in bytes. Default: 64 MiB."""
+    memory: Annotated[int, Meta(ge=1024 * 1024)] = 1024 * 1024 * 1024
+    """Memory budget per worker, in bytes: what all requests in progress of a worker may hold together, as bodies and as
+    buffered replies. With several `workers`, each has its own budget of this size. The memory of decoded JSON is
+    estimated; a text needs about three times its size. Beyond the budget, requests receive 503 with `retry-after`, and
+    streams end with an error. Requests that hold up to 64 KiB are never refused. Default: 1 GiB."""
     connections: Annotated[int, Meta(ge=1)] = 8192
     """Maximum number of open client connections per worker. Further connections receive 503 with `retry-after`, except
     for health checks. The gateway uses a lower number if it may not open enough files (`ulimit -n`)."""

@@ -43,6 +43,10 @@ class MessagesEmitter:
         self._writer = MessageWriter(options)
         self.fast = self._writer
 
+    @property
+    def kept_chars(self) -> int:
+        return self._writer.kept_chars
+
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the chunk unchanged, or with its new index; None if the block that it belongs to is not open."""
         writer = self._writer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from io import StringIO
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -88,7 +89,7 @@ class OpenBlock:
         self.index = index
         self.upstream_index = upstream_index
         self.pending_start = pending_start
-        self.reasoning_texts: list[str] = []
+        self.reasoning_text = StringIO()
         self.invalid_arguments: list[str] = []
         self.argument_chars = 0
         """Number of characters of arguments that were written."""
@@ -113,6 +114,11 @@ class MessageWriter:
         """The chunk that is being rewritten, if the upstream uses this wire."""
         self._stop_template: Json = {}
 
+    @property
+    def kept_chars(self) -> int:
+        block = self.open_block
+        return block.reasoning_text.tell() + sum(map(len, block.invalid_arguments)) if block is not None else 0
+
     def drain(self) -> list[MessageFrame]:
         frames, self._pending_frames = self._pending_frames, []
         return frames
@@ -129,7 +135,7 @@ class MessageWriter:
         if type(event) is ev.TextDelta and block.block_type == "text":
             return BlockDelta(block.index, "text_delta", event.text) if event.text else None
         if type(event) is ev.ReasoningDelta and block.block_type == "thinking" and event.text:
-            block.reasoning_texts.append(event.text)
+            block.reasoning_text.write(event.text)
             return BlockDelta(block.index, "thinking_delta", event.text)
         if (
             type(event) is ev.ArgsDelta
@@ -156,7 +162,7 @@ class MessageWriter:
         ):
             return None
         before, _, after = (_DELTA_FRAMES[delta_type] % (block.index, b"@@")).partition(b"@@")
-        return DeltaTemplate(before, after, block.reasoning_texts if delta_type == "thinking_delta" else None).render
+        return DeltaTemplate(before, after, block.reasoning_text if delta_type == "thinking_delta" else None).render
 
     def send(self, frame: MessageFrame) -> None:
         self._pending_frames.append(frame)
@@ -222,7 +228,7 @@ class MessageWriter:
                     "input_json_delta", write_json(wrap_invalid_arguments("".join(block.invalid_arguments)))
                 )
             if block.block_type == "thinking" and self.upstream == "another":
-                signature = self._sign(Reasoning("".join(block.reasoning_texts)), UNSIGNED_WIRE)
+                signature = self._sign(Reasoning(block.reasoning_text.getvalue()), UNSIGNED_WIRE)
                 self._append_delta("signature_delta", signature)
             self._send_stop(block)
         self.open_block = None
@@ -279,7 +285,7 @@ class MessageWriter:
     def _write_thinking(self, event: ev.ReasoningDelta) -> None:
         if event.text:
             block = self._ensure_block("thinking", {"thinking": "", "signature": ""})
-            block.reasoning_texts.append(event.text)
+            block.reasoning_text.write(event.text)
             self._append_delta("thinking_delta", event.text)
 
     def _write_signature(self, event: ev.Seal) -> None:
@@ -290,7 +296,7 @@ class MessageWriter:
             self._append_delta("signature_delta", str(event.data.get("signature") or ""))
             self._send_stop(block)
         elif event.wire != NAME and self.open_block is not None and self.open_block.block_type == "thinking":
-            thinking = Reasoning("".join(self.open_block.reasoning_texts), event)
+            thinking = Reasoning(self.open_block.reasoning_text.getvalue(), event)
             self._append_delta("signature_delta", self._sign(thinking, event.wire))
             self._send_stop(self.open_block)
         else:

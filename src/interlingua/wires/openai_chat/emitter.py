@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -74,7 +75,7 @@ class _ChoiceWriter:
         self._options = options
         self._reasoning_fields: tuple[str, ...] = ("reasoning_content",)
         self._detail_template: Json | None = None
-        self._reasoning_texts: list[str] = []
+        self._reasoning_text = StringIO()  # since the last signature
         self._signature_count = 0
         self._custom_calls: set[int] = set()
 
@@ -93,19 +94,23 @@ class _ChoiceWriter:
         if type(event) is ev.ArgsDelta and event.index not in self._custom_calls:
             return _FAST_ARGUMENTS_DELTA % (event.index, msgspec.json.encode(event.text))
         if type(event) is ev.ReasoningDelta and self._detail_template is None and len(self._reasoning_fields) == 1:
-            self._reasoning_texts.append(event.text)
+            self._reasoning_text.write(event.text)
             return b'"%b":%b' % (self._reasoning_fields[0].encode(), msgspec.json.encode(event.text))
         return b""
 
-    def text_field(self, event: ContentDelta) -> tuple[bytes, list[str] | None]:
-        """Return the field for a text delta, and the list that collects its text (None: not collected).
+    def text_field(self, event: ContentDelta) -> tuple[bytes, StringIO | None]:
+        """Return the field for a text delta, and the buffer that collects its text (None: not collected).
 
         The field is b"" if the text has to be written to more than one field.
         """
         if type(event) is ev.TextDelta:
             return b"content", None
         single_field = self._detail_template is None and len(self._reasoning_fields) == 1
-        return self._reasoning_fields[0].encode() if single_field else b"", self._reasoning_texts
+        return self._reasoning_fields[0].encode() if single_field else b"", self._reasoning_text
+
+    @property
+    def kept_chars(self) -> int:
+        return self._reasoning_text.tell()
 
     def text_delta(self, event: ev.TextDelta) -> Json:
         return {"content": event.text}
@@ -117,7 +122,7 @@ class _ChoiceWriter:
         delta: Json = dict.fromkeys(self._reasoning_fields, event.text)
         if self._detail_template is not None:
             delta[REASONING_DETAILS] = [detail_with_text(event.text, self._detail_template)]
-        self._reasoning_texts.append(event.text)
+        self._reasoning_text.write(event.text)
         return delta
 
     def call_start_delta(self, start: ev.CallStart) -> Json:
@@ -133,7 +138,7 @@ class _ChoiceWriter:
 
     def signature_delta(self, event: ev.Seal) -> Json:
         """Return the delta with the signature for the reasoning since the last signature."""
-        text, self._reasoning_texts = "".join(self._reasoning_texts), []
+        text, self._reasoning_text = self._reasoning_text.getvalue(), StringIO()
         self._signature_count += 1
         return {REASONING_DETAILS: signature_details(Reasoning(text, event), self._signature_count - 1, self._options)}
 
@@ -189,6 +194,10 @@ class ChatEmitter:
         self._choices: dict[int, _ChoiceWriter] = {}
         self._envelope = _Envelope(options)
         self.fast = ChatFastWriter(self._choices, self._envelope)
+
+    @property
+    def kept_chars(self) -> int:
+        return sum(choice.kept_chars for choice in self._choices.values())
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the chunk unchanged except for the model's name.

@@ -20,7 +20,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict
-from interlingua.common.jsontext.codec import write_json
+from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
@@ -129,6 +129,7 @@ class ResponsesEmitter:
         self.findings: list[ev.Finding] = []
         self._mode = _Mode.NOT_STARTED
         self._response_fields = response_defaults(self._options)
+        self._field_chars = 0  # in the fields of the upstream's response objects
         self._upstream_wire = _UpstreamWire.OTHER
         self._output_items = OutputItems(self._missing_signature)
         self._frames = _FrameWriter()
@@ -136,6 +137,10 @@ class ResponsesEmitter:
         self._final_event: Json | None = None  # the upstream's final event
         self._stop = ev.Stop(None)
         self._usage = ev.Usage(input=self._options.input_tokens)
+
+    @property
+    def kept_chars(self) -> int:
+        return self._field_chars + self._output_items.kept_chars
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the bytes that pass an upstream event through, or None if the emitter rewrites the response."""
@@ -211,7 +216,9 @@ class ResponsesEmitter:
             self._upstream_wire = _UpstreamWire.SAME
         if "response" in chunk:
             response, id = as_dict(chunk.get("response")), self._response_fields["id"]
-            self._response_fields |= {key: value for key, value in response.items() if key not in _TRANSIENT_FIELDS}
+            new_fields = {key: value for key, value in response.items() if key not in _TRANSIENT_FIELDS}
+            self._response_fields |= new_fields
+            self._field_chars += len(encode_json(new_fields))
             self._response_fields["id"] = id or (
                 self._response_fields["id"] if isinstance(self._response_fields["id"], str) else ""
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
+from io import StringIO
 from typing import TypeAlias
 
 from interlingua.common.coerce import as_dict, as_list
@@ -53,8 +54,9 @@ class OutputItem:
         self.body = body
         self.custom_text = CustomToolText() if text_kind is CUSTOM_TOOL_INPUT else None
         self._parts: list[Json] = []
-        self._deltas: list[str] = []
+        self._text = StringIO()  # of the last part
         self._annotations: list[object] = []  # of the last part
+        self._other_chars = 0  # in all other parts and annotations
         self._delta_template: tuple[tuple[TextKind, int], bytes, bytes] | None = None  # part, prefix, suffix
         self._stage = _Stage.NO_PART_OPEN if text_kind.parts_field else _Stage.PART_OPEN
 
@@ -65,7 +67,12 @@ class OutputItem:
     @property
     def text(self) -> str:
         """Text of the last part so far."""
-        return "".join(self._deltas)
+        return self._text.getvalue()
+
+    @property
+    def kept_chars(self) -> int:
+        """Number of characters in all parts."""
+        return self._other_chars + self._text.tell()
 
     def start_frame(self) -> Frame:
         return ITEM_ADDED, {"output_index": self.index, "item": {**self.body, **self._status_field("in_progress")}}
@@ -76,7 +83,7 @@ class OutputItem:
             self._stage = _Stage.PART_OPEN
             yield f"{text_kind.part_event_prefix}.added", {**self._location_fields(), "part": self._part_object("")}
         if logprobs:
-            self._deltas.append(text)
+            self._text.write(text)
             yield (
                 f"{text_kind.event_prefix}.delta",
                 {**self._location_fields(), "delta": text, **self._logprobs_field(logprobs)},
@@ -94,7 +101,7 @@ class OutputItem:
 
         Nearly all frames are deltas. The bytes before the text are the same for all deltas of a part and are cached.
         """
-        self._deltas.append(text)
+        self._text.write(text)
         part_key = (self.text_kind, len(self._parts))
         if self._delta_template is None or self._delta_template[0] != part_key:
             event_type = f"{self.text_kind.event_prefix}.delta"
@@ -161,17 +168,19 @@ class OutputItem:
         event_prefix, _, event_suffix = event_type.rpartition(".")
         if event_suffix == "delta" and event_prefix in KIND_BY_EVENT_PREFIX:
             self.text_kind, self._stage = KIND_BY_EVENT_PREFIX[event_prefix], _PART_OPEN
-            self._deltas.append(str(chunk.get("delta")))
+            self._text.write(str(chunk.get("delta")))
             return
         part = as_dict(chunk.get("part"))
         if event_type.endswith("part.added"):
             self.text_kind = KIND_BY_PART_TYPE.get(str(part.get("type")), self.text_kind)
-            self._stage, self._deltas, self._annotations = _Stage.PART_OPEN, [], []
+            self._stage, self._text, self._annotations = _Stage.PART_OPEN, StringIO(), []
         elif event_type.endswith("part.done"):
             self._parts.append(part)
-            self._stage, self._deltas, self._annotations = _Stage.NO_PART_OPEN, [], []
+            self._other_chars += self._text.tell()
+            self._stage, self._text, self._annotations = _Stage.NO_PART_OPEN, StringIO(), []
         elif event_type == ANNOTATION_ADDED:
             self._annotations.append(chunk.get("annotation"))
+            self._other_chars += len(encode_json(chunk.get("annotation")))
         elif event_prefix in KIND_BY_EVENT_PREFIX:
             self._stage = _Stage.TEXT_DONE
 
@@ -190,10 +199,16 @@ class OutputItems:
     def __init__(self, sign_reasoning: Callable[[OutputItem], Json]) -> None:
         self._sign_reasoning = sign_reasoning
         self._bodies: dict[int, Json] = {}
+        self._ended_chars = 0  # in the items that have ended
         self._next_index = 0  # after all items
         self._open_items: dict[int, OutputItem] = {}  # by index, the last one that was opened at the end
         self._output_indexes: dict[int, int] = {}  # by the upstream's index
         self._item_template: Json = {}  # item that the upstream has started and this emitter has not
+
+    @property
+    def kept_chars(self) -> int:
+        """Number of characters in all items."""
+        return self._ended_chars + sum(item.kept_chars for item in self._open_items.values())
 
     @property
     def finished(self) -> list[Json]:
@@ -236,15 +251,19 @@ class OutputItems:
         self._next_index = max(self._next_index, index + 1)
 
     def end_item(self, item: OutputItem, status: str) -> Iterator[Frame]:
-        del self._open_items[item.index]
+        self._close_item(item)
         if item.text_kind.item_type == "reasoning" and "encrypted_content" not in item.body:
             item.body |= self._sign_reasoning(item)
         yield from item.end_frames(status)
 
     def truncate_item(self, item: OutputItem) -> None:
         """End a truncated item. No `output_item.done` is sent for it."""
-        del self._open_items[item.index]
+        self._close_item(item)
         item.complete_body("incomplete")
+
+    def _close_item(self, item: OutputItem) -> None:
+        del self._open_items[item.index]
+        self._ended_chars += item.kept_chars
 
     def end_open_items(self, status: str) -> Iterator[Frame]:
         """End all open items."""
@@ -263,6 +282,7 @@ class OutputItems:
             raw_item = as_dict(chunk.get("item"))
             item = OutputItem.from_upstream(index, raw_item) if event_type == ITEM_ADDED else None
             self._set_body(index, item.body if item else raw_item)
+            self._ended_chars += len(encode_json(raw_item))
             self._open_items.pop(index, None)
             if item:
                 self._open_items[index] = item
@@ -295,6 +315,7 @@ class OutputItems:
         if isinstance(index, int):
             if event_type in (ITEM_ADDED, ITEM_DONE):
                 self._set_body(self._output_indexes.setdefault(index, self._next_index), raw_item)
+                self._ended_chars += len(encode_json(raw_item))
             fields["output_index"] = self._output_indexes.get(index, index)
             item = self._open_items.get(fields["output_index"])
             if item is not None and "item_id" in template:

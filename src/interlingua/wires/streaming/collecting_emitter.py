@@ -16,6 +16,7 @@ class CollectingEmitter:
     """Collects the events of one reply."""
 
     fast = None
+    kept_chars = 0  # it runs at the end of a reply only
 
     def __init__(self, wire: Wire, options: Options, tool_set: ToolSet) -> None:
         self.findings: list[ev.Finding] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import msgspec
 
 __all__ = ["DeltaTemplate"]
@@ -10,16 +12,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class DeltaTemplate:
-    """Template of one frame. `collected`: a list that every text is added to; None if the text is not needed later."""
+    """Template of one frame. `collected`: a buffer for the texts; None if the text is not needed later."""
 
     __slots__ = ("_after", "_before", "_collected")
 
-    def __init__(self, before: bytes, after: bytes, collected: list[str] | None) -> None:
+    def __init__(self, before: bytes, after: bytes, collected: StringIO | None) -> None:
         self._before = before
         self._after = after
         self._collected = collected
 
     def render(self, text: str) -> bytes:
         if self._collected is not None:
-            self._collected.append(text)
+            self._collected.write(text)
         return self._before + _encode(text) + self._after
