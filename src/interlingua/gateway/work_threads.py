@@ -45,6 +45,8 @@ class WorkThreads:
             if not work.cancel():  # it has begun: the caller must not touch its objects before it is done
                 await asyncio.wait({future})
             raise
+        finally:
+            del work, future  # they keep an exception, whose traceback keeps this frame: a cycle
 
     async def wait_for_turn(self) -> None:
         """Wait for the next turn of the event loop in which no other stream translates a slice of its data."""

@@ -110,9 +110,10 @@ def error_from_failure(failure: Failure) -> UpstreamFailed:
     """Return the error for a stream or reply that contains an error before any content."""
     status = status_of(failure.type, failure.code) or 502
     code = failure.code if isinstance(failure.code, str) else ""
-    if _CONTEXT_TOO_LONG.search(failure.message):
+    message = _truncate(failure.message)
+    if _CONTEXT_TOO_LONG.search(message):
         status, code = 400, CONTEXT_LENGTH_CODE
-    return UpstreamFailed(failure.message, status, code=code, retryable=status in RETRYABLE_STATUSES)
+    return UpstreamFailed(message, status, code=code, retryable=status in RETRYABLE_STATUSES)
 
 
 def retry_delay(headers: Mapping[str, str], now: float) -> float | None:
@@ -194,5 +195,5 @@ def _without_scripts(text: str) -> str:
 
 
 def _truncate(text: str) -> str:
-    text = " ".join(text.split())
+    text = " ".join(text[: 10 * MAX_ERROR_MESSAGE_CHARS].split())
     return text if len(text) <= MAX_ERROR_MESSAGE_CHARS else f"{text[:MAX_ERROR_MESSAGE_CHARS]}…"

@@ -6,6 +6,8 @@ are buffered. The size of decoded JSON is an estimate: it depends on the number 
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 from collections.abc import Callable
 
 from interlingua.gateway.http.error_responses import OutOfMemory, TooLarge
@@ -19,6 +21,12 @@ COPIES, WIDE_COPIES = 3, 6
 each character of a decoded text that is not only ASCII."""
 OBJECT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 60, 60
 """Memory of a decoded object, a list and any other value, without the text in it."""
+
+
+LARGE_SHARE_BYTES = 32 * 1024 * 1024
+"""Size of a share from which free memory is returned to the system after the request."""
+TRIM_DELAY_SECONDS = 0.5
+"""Time after which that is done, once for all requests that end meanwhile."""
 
 
 def decoded_size(data: bytes) -> int:
@@ -35,6 +43,7 @@ class MemoryBudget:
         self._limit = limit
         self.used = 0
         """Bytes that the requests in progress hold."""
+        self._trim_timer: asyncio.TimerHandle | None = None
 
     def open_share(self) -> MemoryShare:
         """Return the share of a new request."""
@@ -54,14 +63,30 @@ class MemoryBudget:
             raise OutOfMemory(limit)
         self.used += size
 
+    def trim_later(self) -> None:
+        """Return free memory to the system soon.
+
+        glibc keeps the memory of large blocks for further ones, so that one flood of large bodies would stay in the
+        process for good.
+        """
+        if self._trim_timer is None:
+            self._trim_timer = asyncio.get_running_loop().call_later(TRIM_DELAY_SECONDS, self._trim)
+
+    def _trim(self) -> None:
+        self._trim_timer = None
+        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do not have it
+        if malloc_trim is not None:
+            malloc_trim(0)
+
 
 class MemoryShare:
     """The bytes that one request holds."""
 
-    __slots__ = ("_budget", "size")
+    __slots__ = ("_budget", "_largest", "size")
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
+        self._largest = 0
         self.size = 0
 
     def grow(self, size: int) -> None:
@@ -72,7 +97,10 @@ class MemoryShare:
         """Set the number of bytes. Raises OutOfMemory or TooLarge, and then changes nothing."""
         self._budget.add(size - self.size, size)
         self.size = size
+        self._largest = max(self._largest, size)
 
     def close(self) -> None:
         """Count nothing for this request any more."""
         self.resize(0)
+        if self._largest >= LARGE_SHARE_BYTES:
+            self._budget.trim_later()

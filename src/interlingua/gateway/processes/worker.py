@@ -68,7 +68,7 @@ class Worker:
     def run(self) -> None:
         load_cipher()  # now, because the import takes a tenth of a second
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
-        gc.set_threshold(10_000)  # a request creates thousands of objects but no reference cycles
+        gc.set_threshold(10_000)  # a request creates thousands of objects, but few reference cycles
         if self._heartbeat is not None:
             self._heartbeat.write_stack_on_signal()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
 import aiohttp
 import msgspec
@@ -106,32 +107,32 @@ class UpstreamFailover:
             self._client_request.body.clear()
 
     async def _try_routes(self, routes: list[Route]) -> UpstreamReply:
-        last_error: UpstreamFailed | None = None
-        for index, route in enumerate(routes):
+        """Try the routes in order. No error is kept in a variable: its traceback would keep this frame in a cycle."""
+        remaining = list(routes)
+        upstream_request = await self._prepare(remaining.pop(0))
+        while True:
             try:
-                upstream_request = await self._work_threads.run(
-                    self._client_request.body_size,
-                    prepare_upstream_request,
-                    self._client_request,
-                    route,
-                    self._settings,
-                    self._calibration,
-                    self._record,
-                )
-            except InterlinguaError:
-                if last_error is None:
-                    raise
-                continue  # the request can be translated for the first upstream, but not for this one
-            try:
-                return await self._send_with_retries(upstream_request, is_last_route=index + 1 == len(routes))
+                return await self._send_with_retries(upstream_request, is_last_route=not remaining)
             except UpstreamFailed as error:
-                last_error = error
-                if not error.failover and error.upstream_status not in route.fallback_on:
+                if not error.failover and error.upstream_status not in upstream_request.route.fallback_on:
                     raise
-                if index + 1 < len(routes):
-                    self._report("asked-again", f"{error}; failing over to {routes[index + 1].name}")
-        assert last_error is not None, "there is at least one route"
-        raise last_error
+                next_request = await self._prepare_next(remaining)
+                if next_request is None:
+                    raise
+                self._report("asked-again", f"{error}; failing over to {next_request.route.name}")
+                upstream_request = next_request
+
+    async def _prepare(self, route: Route) -> UpstreamRequest:
+        """Translate the request for this upstream. Raises InterlinguaError if it cannot be translated."""
+        size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
+        return await self._work_threads.run(size, prepare_upstream_request, self._client_request, route, *arguments)
+
+    async def _prepare_next(self, remaining: list[Route]) -> UpstreamRequest | None:
+        """Return the request for the next route that it can be translated for; None if there is none."""
+        while remaining:
+            with suppress(InterlinguaError):
+                return await self._prepare(remaining.pop(0))
+        return None
 
     async def _send_with_retries(self, upstream_request: UpstreamRequest, *, is_last_route: bool) -> UpstreamReply:
         route, retries = upstream_request.route, upstream_request.route.upstream.retries

@@ -138,9 +138,10 @@ async def send_request(
         return response
     pieces: list[bytes] = []
     try:  # the status is enough, even if the body cannot be read or never arrives
-        with suppress(aiohttp.ClientError, OSError):
-            async with asyncio.timeout(ERROR_BODY_TIMEOUT_SECONDS):
-                await _collect_pieces(response, MAX_ERROR_BODY_BYTES, pieces)
+        async with asyncio.timeout(ERROR_BODY_TIMEOUT_SECONDS):
+            await _collect_pieces(response, MAX_ERROR_BODY_BYTES, pieces)
+    except (aiohttp.ClientError, OSError) as error:
+        _drop_tracebacks(error)
     finally:
         response.close()
     raise error_from_response(response.status, response.headers, b"".join(pieces), time.time())
@@ -148,6 +149,7 @@ async def send_request(
 
 def connection_error(error: Exception, route: Route) -> UpstreamFailed:
     """Return the error for a failed connection, with a message for the operator of the gateway."""
+    _drop_tracebacks(error)
     url = route.upstream.url
     match error:
         case aiohttp.ConnectionTimeoutError():
@@ -220,8 +222,21 @@ def connection_lost(error: Exception) -> UpstreamFailed:
 
     aiohttp's own message is included only for decoding errors; otherwise it describes internals of its parser.
     """
+    _drop_tracebacks(error)
     detail = f": {error}" if "decode" in str(error) else ""
     return UpstreamFailed(f"the connection was lost in the middle of the reply{detail}")
+
+
+def _drop_tracebacks(error: BaseException) -> None:
+    """Remove the tracebacks of an error that aiohttp keeps, in the body of a response or in a variable of a frame.
+
+    The frames refer to the error, the request and the response: a reference cycle with all that these hold.
+    """
+    causes: list[BaseException | None] = [error]
+    for cause in causes:
+        if cause is not None and cause.__traceback__ is not None:
+            cause.__traceback__ = None
+            causes += [cause.__cause__, cause.__context__]
 
 
 async def _collect_pieces(response: aiohttp.ClientResponse, limit: int, pieces: list[bytes]) -> None:

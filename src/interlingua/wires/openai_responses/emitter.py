@@ -120,6 +120,23 @@ class ResponsesFastWriter:
         return lambda text: number(item.delta_frame(text))
 
 
+class _ReasoningSigner:
+    """Signs the reasoning of one reply."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.upstream_wire = _UpstreamWire.OTHER
+
+    def missing_signature(self, item: OutputItem) -> Json:
+        """Sign reasoning that has no signature, so that clients can send it back. Not for same-wire upstreams."""
+        if self.upstream_wire is _UpstreamWire.SAME:
+            return {}
+        return {"encrypted_content": self.sign(Reasoning(item.text), UNSIGNED_WIRE)}
+
+    def sign(self, reasoning: Reasoning, wire: str) -> str:
+        return write_envelope(reasoning, wire, self._options.seal_key, self._options.upstream)
+
+
 class ResponsesEmitter:
     """Writes the events of one response. `findings` lists problems with the events that it had to write."""
 
@@ -130,8 +147,8 @@ class ResponsesEmitter:
         self._mode = _Mode.NOT_STARTED
         self._response_fields = response_defaults(self._options)
         self._field_chars = 0  # in the fields of the upstream's response objects
-        self._upstream_wire = _UpstreamWire.OTHER
-        self._output_items = OutputItems(self._missing_signature)
+        self._signer = _ReasoningSigner(self._options)
+        self._output_items = OutputItems(self._signer.missing_signature)
         self._frames = _FrameWriter()
         self.fast = ResponsesFastWriter(self._output_items, self._frames)
         self._final_event: Json | None = None  # the upstream's final event
@@ -213,7 +230,7 @@ class ResponsesEmitter:
     def _read_response_fields(self, chunk: Json) -> None:
         """Take over the response fields of a same-wire upstream. The first id is kept."""
         if chunk:
-            self._upstream_wire = _UpstreamWire.SAME
+            self._signer.upstream_wire = _UpstreamWire.SAME
         if "response" in chunk:
             response, id = as_dict(chunk.get("response")), self._response_fields["id"]
             new_fields = {key: value for key, value in response.items() if key not in _TRANSIENT_FIELDS}
@@ -230,7 +247,7 @@ class ResponsesEmitter:
         if not self._response_fields["id"]:
             seed = reply_start.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
             self._response_fields["id"] = seed if seed.startswith("resp_") else derive_id("resp", seed)
-        if self._upstream_wire is _UpstreamWire.OTHER:
+        if self._signer.upstream_wire is _UpstreamWire.OTHER:
             self._response_fields["created_at"] = reply_start.created or self._options.created
             self._response_fields["model"] = self._options.served_as or reply_start.model or ""
 
@@ -323,17 +340,8 @@ class ResponsesEmitter:
             item.body["encrypted_content"] = event.data.get("encrypted_content")
         else:
             reasoning = Reasoning(item.text, event)
-            item.body["encrypted_content"] = self._sign_reasoning(reasoning, event.wire)
+            item.body["encrypted_content"] = self._signer.sign(reasoning, event.wire)
         self._frames.write(*self._output_items.end_item(item, "completed"))
-
-    def _missing_signature(self, item: OutputItem) -> Json:
-        """Sign reasoning that has no signature, so that clients can send it back. Not for same-wire upstreams."""
-        if self._upstream_wire is _UpstreamWire.SAME:
-            return {}
-        return {"encrypted_content": self._sign_reasoning(Reasoning(item.text), UNSIGNED_WIRE)}
-
-    def _sign_reasoning(self, reasoning: Reasoning, wire: str) -> str:
-        return write_envelope(reasoning, wire, self._options.seal_key, self._options.upstream)
 
     def _start_call(self, event: ev.CallStart) -> None:
         tool = self._tool_set.get(event.name)
