@@ -93,6 +93,7 @@ def test_two_channels(pieces: list[tuple[str, Channel]], parts: list[Part]) -> N
         assert fold(events + parser.close()).parts == parts
 
 
+GEMMA_CALL = Call("", "ls", '{"a": ""}')
 CHANNEL_CHANGES: dict[str, tuple[str, list[tuple[str, Channel]], list[Part]]] = {
     "partial marker or array is text of its channel": (
         "mistral_v3",
@@ -104,6 +105,26 @@ CHANNEL_CHANGES: dict[str, tuple[str, list[tuple[str, Channel]], list[Part]]] = 
         [('<function_calls>ls("")', R), ("\ng", T)],
         [Reasoning('<function_calls>ls("")'), Text("\ng")],
     ),
+    "text after a call of Gemma, read again, belongs to its own channel": (
+        "gemma4",
+        [('<|tool_call>call:ls{a:<|"|><|"|>}<', T), ("zq", R)],
+        [GEMMA_CALL, Text("<"), Reasoning("zq")],
+    ),
+    "text after a call of Gemma that two channels share": (
+        "gemma4",
+        [('<|tool_call>call:ls{a:<|"|>', T), ('<|"|>}<', R), ("zq", T)],
+        [GEMMA_CALL, Reasoning("<"), Text("zq")],
+    ),
+    "an opener of Gemma never spans two channels": (
+        "gemma4",
+        [('<|tool_call>call:ls{a:<|"|><|"|>}<tool_c', R), ("all|><|t", T), ("ool_call>call:ls{a", R)],
+        [GEMMA_CALL, Text("<|t"), Reasoning("ool_call>call:ls{a")],
+    ),
+    "the end of a turn of FunctionGemma never spans two channels": (
+        "functiongemma",
+        [("<start_function_call>call:ls{a:<escape><escape>}<end_function_call><end_of", T), ("_turn>", R)],
+        [GEMMA_CALL, Text("<end_of"), Reasoning("_turn>")],
+    ),
 }
 
 
@@ -113,3 +134,21 @@ def test_channel_changes(dialect: str, pieces: list[tuple[str, Channel]], parts:
         parser = NativeTextParser(get_dialect(dialect), ToolSet([Tool("ls")]))
         events = [event for text, at in pieces for part in cut(text) for event in parser.feed(part, at)]
         assert fold(events + parser.close()).parts == parts
+
+
+def test_closer_of_muse_never_spans_two_channels() -> None:
+    """The text after the last value is read again, because the value is not closed."""
+    text = (
+        "<atem:invoke name=a<atem:parameter name=b><|eom|><|start|><atem:function_calls>"
+        "<atem:invoke name=ls<atem:parameter name=a></ate"
+    )
+    for cut in (lambda text: [text], list):
+        parser = NativeTextParser(get_dialect("muse"), ToolSet(None))
+        events = [event for part in cut(text) for event in parser.feed(part)]
+        events += [event for part in cut("m:function_calls><|eot|>") for event in parser.feed(part, R)]
+        assert fold(events + parser.close()).parts == [
+            Text("<atem:invoke name=a<atem:parameter name=b>"),
+            Call("", "ls", '{"a": ""}'),
+            Text("</ate"),
+            Reasoning("m:function_calls>"),
+        ]

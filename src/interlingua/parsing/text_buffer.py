@@ -79,7 +79,9 @@ class TextBuffer:
         self._text = ""
         self._pos = 0
         self._text_offset = offset
-        self._channel_boundary = 0  # up to here the buffered text belongs to the previous channel
+        self._channel_boundary = 0
+        """Position up to which the text belongs to the previous channel. It is negative if that text is no longer
+        buffered: the text may be un-read."""
         self._channel_before_boundary = Channel.TEXT
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
@@ -94,7 +96,6 @@ class TextBuffer:
         """True if only whitespace separated the last two markers."""
         self._marked_pieces: list[str] | None = None  # what was read since `set_mark`, except `_text`
         self._mark_start = 0
-        self._mark_channel = Channel.TEXT
         self.searched_to = 0
         """Up to this offset, the text was already searched for the end of a value, and un-read."""
         self.search_found_nothing = False
@@ -130,10 +131,11 @@ class TextBuffer:
             self._scan_code()
         self._pos = 0
         if self._fast_copy is not None and consumed == len(self._text) and channel is self.channel:
-            self._text, self._channel_boundary = text, 0
+            self._text = text
+            self._channel_boundary -= consumed
             return not self._fast_copy(text)
         remainder = self._text[consumed:]
-        self._channel_boundary = max(0, self._channel_boundary - consumed)
+        self._channel_boundary -= consumed
         if channel is not self.channel:
             self.code.reset()
             boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
@@ -276,8 +278,8 @@ class TextBuffer:
         lead = self._recorded_pieces[0]
         text = "".join(self._recorded_pieces) + self._text[self._record_start : self._pos]
         self._text = text[len(lead) + len(marker) :] + self._text[self._pos :]
-        self._text_offset += self._pos - len(text) + len(lead) + len(marker)
-        self._pos = self._channel_boundary = 0
+        self._move_start(self._text_offset + self._pos - len(text) + len(lead) + len(marker))
+        self._pos = 0
         self._recorded_pieces, self._record_start = [lead + marker], 0
 
     def unread_recorded(self) -> None:
@@ -288,11 +290,16 @@ class TextBuffer:
         lead, *pieces = self._recorded_pieces
         if pieces:
             text = "".join(pieces) + self._text[self._record_start : self._pos]
-            self._text_offset = self.offset - len(text)
+            self._move_start(self.offset - len(text))
             self._text = text + self._text[self._pos :]
-            self._record_start = self._channel_boundary = 0
+            self._record_start = 0
         self._pos = self._record_start + len(self.recorded_marker)
         self._recorded_pieces, self._trimmed_whitespace = None, lead
+
+    def _move_start(self, offset: int) -> None:
+        """Set the offset of the buffered text, whose beginning changes because text is un-read."""
+        self._channel_boundary += self._text_offset - offset
+        self._text_offset = offset
 
     @property
     def trimmed_whitespace(self) -> str:
@@ -311,7 +318,7 @@ class TextBuffer:
         Args:
             last_marker: The marker that was just read, if it is kept, too.
         """
-        self._marked_pieces, self._mark_start, self._mark_channel = [], self._pos - len(last_marker), self.channel
+        self._marked_pieces, self._mark_start = [], self._pos - len(last_marker)
 
     def drop_mark(self) -> None:
         self._marked_pieces = None
@@ -337,10 +344,8 @@ class TextBuffer:
                 _take_tail(self._recorded_pieces, missing)
                 self._record_start = 0
             self._text = text + self._text
-            self._text_offset = offset
+            self._move_start(offset)
             self._mark_start = 0
-            if self._channel_boundary or self.channel is not self._mark_channel:
-                self._channel_boundary += missing
         self._pos = offset - self._text_offset
 
     @property
@@ -661,8 +666,9 @@ class TextBuffer:
         self.taken_channel = self.channel
         while True:
             if self.channel is not self.taken_channel:
-                text = self._join_taken(self._text[self._pos : self._channel_boundary])
-                self._pos = max(self._pos, self._channel_boundary)
+                end = max(self._pos, self._channel_boundary)
+                text = self._join_taken(self._text[self._pos : end])
+                self._pos = end
                 if text.strip():
                     return text, None
                 size, self.taken_channel = 0, self.channel
