@@ -10,7 +10,8 @@ A reply is a sequence of messages, and the prompt contains the start of the firs
 a message to `user` or without recipient is text, and a message to a tool contains its call in tags, which are ordinary
 text. There are no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call. Seen in the field:
 JSON between the tags or after a message, a header (`to=get_weather<|message|>`) inside thinking without the end of the
-message before it, and names that are written twice (`get_weather.get_weather`).
+message before it, and names that are written twice (`get_weather.get_weather`). A text may quote headers: inside it, a
+header counts only before the tags of a call of an offered tool.
 """
 
 from __future__ import annotations

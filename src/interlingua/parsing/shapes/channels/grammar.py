@@ -17,7 +17,7 @@ from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import MessageGrammar, Shape, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
-from interlingua.parsing.lookahead import Lookahead, literal_sequence
+from interlingua.parsing.lookahead import Lookahead, PatternSequence, literal_sequence
 from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHeader
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
@@ -27,6 +27,7 @@ from interlingua.parsing.trailing_markers import drop_trailing_markers
 
 __all__ = ["Channels"]
 
+WHITESPACE_PATTERN = r"\s*+"
 MAX_RECIPIENT_CHARS = 256
 """Maximum length of a recipient and the markers around it."""
 
@@ -99,14 +100,22 @@ class ChannelsGrammar:
         self.writes_back_ticks = False
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_markers = compile_markers(*header_markers)
+        self._message_markers = compile_markers(shape.message)
         self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)
         self._unmarked_starts = (shape.role, shape.recipient)
         # A recipient alone is a header if a channel never precedes it. Then it may follow a body that was not ended.
         self._inner_headers = () if shape.channel else (shape.recipient,)
         self._markers_in_body = compile_markers(*self._all_markers.literals, *self._inner_headers)
-        self._recipient_lookahead = Lookahead(
-            (*literal_sequence(shape.recipient), r"([^\s<|]++)", r"\s*+", *literal_sequence(shape.message))
+        inner_header = (
+            *literal_sequence(shape.recipient),
+            r"([^\s<|]++)",
+            WHITESPACE_PATTERN,
+            *literal_sequence(shape.message),
         )
+        call_openers = self._body_grammar.openers if self._body_grammar else ()
+        self._inner_header = Lookahead(inner_header)
+        self._inner_header_and_tags = self._look_after(inner_header, call_openers)
+        self._inner_header_and_call = self._look_after(inner_header, (*call_openers, OPENING_BRACE, *shape.ends))
         self.message_starts = compile_markers(
             *header_markers,
             shape.recipient,
@@ -126,6 +135,11 @@ class ChannelsGrammar:
             boundary=CallBoundary(shape.ends, header_markers, (), dialect_markers, needs_closer=bool(shape.ends)),
         )
         self._call_channel = self._header_parser.read(shape.call.open.removesuffix(shape.message), ToolSet()).channel
+
+    @staticmethod
+    def _look_after(header: PatternSequence, texts: Sequence[str]) -> Lookahead:
+        """Return a lookahead for a header and one of the texts after it."""
+        return Lookahead(*((*header, WHITESPACE_PATTERN, *literal_sequence(text)) for text in texts))
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -334,13 +348,35 @@ class ChannelsGrammar:
         yield from self._copy_body(source, sink, stray.write)
         stray.report(f"in a message to {name!r}")
 
-    def _is_header(self, marker: str, source: TextBuffer, offer: ToolSet) -> Read[bool]:
-        """Return whether the marker that was just read begins a header. If so, it is put back."""
+    def _is_inner_header(self, recipient: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
+        """Return whether a header that comes next begins a message, although the body before it was not ended.
+
+        Only a call ends a text. Thinking also ends with a text, and models write JSON instead of the tags after it.
+        """
+        is_text, offer = not sink.thinking and not sink.inside_calls, sink.offer
+        if recipient in self._routes:
+            return not is_text and (recipient not in self._shape.to_thinking or not sink.thinking)
+        if not offer.accepts(self._header_parser.tool_name(recipient, offer)):
+            return False
+        lookahead = self._inner_header_and_tags if is_text else self._inner_header_and_call
+        return (yield from source.look_ahead(lookahead, MAX_RECIPIENT_CHARS)) is not None
+
+    def _read_inner_header(
+        self, marker: str, source: TextBuffer, sink: EventSink, write: Callable[[str, Channel], None]
+    ) -> Read[bool]:
+        """Read what may be a header inside a body. Return True if it begins a message; else it is written as text."""
+        in_code = sink.quotes is not None and sink.quotes.is_in_code(marker)
         source.put_back(marker)
-        recipient = yield from source.look_ahead(self._recipient_lookahead, MAX_RECIPIENT_CHARS)
-        if recipient and (recipient in self._routes or offer.accepts(self._header_parser.tool_name(recipient, offer))):
+        recipient = yield from source.look_ahead(self._inner_header, MAX_RECIPIENT_CHARS)
+        if recipient and not in_code and (yield from self._is_inner_header(recipient, source, sink)):
             return True
-        source.read_again(marker)
+        source.start_recording("")
+        if recipient:
+            yield from source.take_until(self._message_markers, MAX_RECIPIENT_CHARS)
+        else:
+            source.read_again(marker)
+        write(source.take_recorded(), source.recorded_channel)
+        source.mark_as_text()
         return False
 
     def _copy_body(
@@ -350,11 +386,9 @@ class ChannelsGrammar:
         while True:
             marker = yield from source.copy_until(self._markers_in_body, write)
             if marker and marker in self._inner_headers:
-                if (yield from self._is_header(marker, source, sink.offer)):
+                if (yield from self._read_inner_header(marker, source, sink, write)):
                     sink.report("no-opener", f"a message without {self._shape.start}: accepted as a message")
                     return ""
-                write(marker, source.channel)
-                source.mark_as_text()
                 continue
             if marker and (yield from self._read_quoted(marker, source, sink)):
                 continue
