@@ -28,7 +28,7 @@ FINDING_KINDS: dict[str, str] = {
     "value-as-string": "a number or a bare word where only a string is valid: converted to a string",
     "no-quote": "a string without its quotes, or without the opening quote: accepted as a string",
     "unnamed-value": "a value without its key: assigned to the only possible param, else returned as text",
-    "mended-arguments": "arguments with a missing bracket, comma or value, or next to the name: repaired",
+    "mended-arguments": "arguments next to the name, or a missing bracket, comma or value, or a wrong quote: repaired",
     "broken-header": "a call whose header is truncated: returned as text",
     "odd-header": "a header with malformed, duplicate or unknown parts: parsed as far as possible",
     "no-arguments": "a call that ends after its header: accepted as a call without arguments",

@@ -82,6 +82,12 @@ class CallContext:
         self.was_repaired = True
         self.report("value-not-closed", "a string without its closing quote: closed before the next call")
 
+    def report_inner_quotes(self, count: int) -> None:
+        """Report the quotes inside a string that were replaced by the character that they contain."""
+        quote = self.notation.delimiter
+        if count and (char := self.notation.quote_as_text(quote)) != quote:
+            self.report("mended-arguments", f"{quote} inside the value of {self.param!r}: read as {char}")
+
     def report_repair(self, problem: str) -> None:
         self.was_repaired = True
         self.report("mended-arguments", f"{problem} in the arguments: repaired")

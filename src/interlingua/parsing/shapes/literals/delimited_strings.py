@@ -53,6 +53,8 @@ class _PossibleEnd(NamedTuple):
     """The end of the value. None if the closing quote is missing: then the delimiter is read again."""
     is_ambiguous: bool
     """True if the string may also end at an earlier place."""
+    inner_quotes: int
+    """The number of quotes in the string up to here."""
 
 
 class _StringOutput:
@@ -177,6 +179,7 @@ class DelimitedStringReader:
         self._output.discard()
         if is_over_limit or possible.is_ambiguous:
             self._context.report_ambiguity()
+        self._context.report_inner_quotes(possible.inner_quotes)
         source.rewind_to(possible.offset)
         source.drop_mark()
         if possible.end is None:
@@ -231,7 +234,8 @@ class DelimitedStringReader:
         if certainty is _Certainty.POSSIBLE or possible is None:
             self._output.hold()
             source.set_mark()
-            self._possible_end = _PossibleEnd(end_offset, decision, is_ambiguous or possible is not None)
+            is_ambiguous = is_ambiguous or possible is not None
+            self._possible_end = _PossibleEnd(end_offset, decision, is_ambiguous, self._inner_quotes)
             self._quotes_after_end = 0
         self._output.write(self._syntax.quote)
         return _CONTINUES
@@ -247,6 +251,7 @@ class DelimitedStringReader:
             self._context.report_ambiguity()
         elif self._has_unpaired_quote(end):
             self._context.report_ambiguity("a quote that has no pair")
+        self._context.report_inner_quotes(self._inner_quotes)
         return end
 
     def _has_unpaired_quote(self, end: ValueEnd) -> bool:
@@ -335,7 +340,8 @@ class DelimitedStringReader:
                 return (yield from self._end_unclosed())
             self._output.hold()
             source.set_mark()
-            self._possible_end, self._only_calls_follow = _PossibleEnd(source.offset, None, is_ambiguous=False), True
+            self._possible_end = _PossibleEnd(source.offset, None, False, self._inner_quotes)
+            self._only_calls_follow = True
         source.skip_data(marker)
         # If the first bracket does not end the call, neither do the brackets after it.
         self._output.write(marker + (yield from source.take_while(CLOSING_BRACKETS_RUN)))

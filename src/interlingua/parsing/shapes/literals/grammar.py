@@ -165,7 +165,8 @@ class LiteralsGrammar:
         elif marker == self._shape.close and name and (header != name or sink.offer.has(name)):
             if not sink.reject_call(name):
                 sink.report("no-arguments", f"a call that ends after its name {name!r}: accepted, no arguments")
-                ObjectWriter(sink.start_call(CallHeader(name, None, name))).end()
+                args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
+                args.end(complete=not sink.has_ambiguous_value)
                 return
         else:
             sink.report("broken-header", "a call that is cut off in its header: kept as text", start)

@@ -240,6 +240,7 @@ class LiteralParamsReader:
                 return None
             if isinstance(decision, ValueEnd):
                 self._write_bare_value(sink.take_value(), coercion, half_quoted=marker == self._notation.delimiter)
+                self._context.report_inner_quotes(inner_quotes)
                 return decision
             parts.append(decision.text)
             has_data = True
