@@ -375,7 +375,11 @@ class ChannelsGrammar:
             yield from source.take_until(self._message_markers, MAX_RECIPIENT_CHARS)
         else:
             source.read_again(marker)
-        write(source.take_recorded(), source.recorded_channel)
+        text = source.take_recorded()
+        if recipient and source.closed and (not source.unread_text or source.ends_inside(self._all_markers)):
+            text = self._message_markers.remove_from(text)
+            sink.report("broken-header", "a message that ends after its header: kept as text, without its marker")
+        write(text, source.recorded_channel)
         source.mark_as_text()
         return False
 
