@@ -18,6 +18,7 @@ from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
 from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
+from interlingua.parsing.shapes.line_params.grammar import LineParams
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
@@ -189,8 +190,11 @@ def ends_with_inline_json(text: str, dialect_markers: tuple[str, ...]) -> bool:
 
 
 def has_quoted_end(text: str, case: Case, calls: list[il.Call]) -> bool:
-    """Return whether the text contains the end of a tagged call that a value quotes."""
+    """Return whether the text contains the end of a tagged call that a value quotes, or a line with a closer that a
+    value may quote."""
     shape = getattr(find_dialect(case.dialect).shape, "body", None) or find_dialect(case.dialect).shape
+    if isinstance(shape, LineParams):
+        return any(f"\n{closer}" in text for closer in shape.close) and not all(call.complete for call in calls)
     if not isinstance(shape, TaggedParams):
         return False
     ends = (*shape.call.close, *(span.close for span in shape.sections))

@@ -22,7 +22,7 @@ FINDING_KINDS: dict[str, str] = {
     "ambiguous-value": "a param's value that quotes a part of a call: its end is ambiguous, so the call is incomplete",
     "quoted-call": "a call inside back-ticks or a code block, with text after it: kept as text",
     "call-in-code": "a call of an offered tool inside back-ticks or a code block that ends the reply: accepted",
-    "opener-in-value": "a line of a value that looks like the first line of a call: kept as text",
+    "opener-in-value": "a line of a value that looks like the start of a call: kept as text; the call is incomplete",
     "bad-value": "a param's value that does not match its type: kept as a string",
     "repeated-param": "a param that the call already has: forwarded; if it can be a string, the call is incomplete",
     "value-as-string": "a number or a bare word where only a string is valid: converted to a string",

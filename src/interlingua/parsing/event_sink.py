@@ -100,7 +100,8 @@ class EventSink:
         self.failed = False
         """True after a limit has ended the reply."""
         self.has_ambiguous_value = False
-        """True after a value whose end is not certain: this call and the next ones may be parts of that value."""
+        """True after a value whose end is not certain: this call and the next ones may be parts of that value, so they
+        are incomplete."""
         self._source = source
         self._track_code = source.code.add
         self.quotes: QuoteReader | None = None
@@ -393,7 +394,7 @@ class CallBuilder:
             return
         if self._args.notes:
             self._report_notes()
-        self._sink.emit(ev.CallEnd(self._index, complete))
+        self._sink.emit(ev.CallEnd(self._index, complete and not self._sink.has_ambiguous_value))
 
     def truncate(self) -> None:
         """Emit what is buffered of a call that the end of the reply has cut off.

@@ -368,7 +368,8 @@ class NativeTextParser:
                     "closer-in-text", f"{marker} after a call: kept as text (a value before it may be truncated)"
                 )
             self._source.start_recording(marker)
-            self._sink.restore_text()
+            self._sink.emit_text(self._source.take_recorded(), self._source.recorded_channel)
+            self._source.mark_as_text()
 
     def _read_calls(self, opener: str, grammar: Grammar) -> Read[None]:
         self._sink.inside_calls = True

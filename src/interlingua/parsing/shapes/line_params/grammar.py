@@ -3,6 +3,10 @@
 A value may continue on further lines. It ends before the closer and before the line of another param. In a value that
 can be a string, only a param of the tool that has not been read yet counts as another param, because files have lines
 such as `else:`. The type of a value comes from the tool's schema. The params may also be one JSON object.
+
+A string that quotes a line with an opener or a closer is exact only if its lines are indented. Otherwise its end is
+ambiguous: the call and those after it are incomplete. If the name of the tool is followed by `\\r\\n`, so are the lines
+of the call: then `\\r\\n` is a line break, and values contain `\\n`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.line_params.lines import BLANKS_PATTERN, NEWLINE, LineReader, is_key
+from interlingua.parsing.shapes.line_params.lines import BLANKS_PATTERN, CRLF, NEWLINE, LineReader, is_key
 from interlingua.parsing.shapes.line_params.values import ParamsReader
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS, NAME_PATTERN, valid_name
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -116,7 +120,7 @@ class LineParamsGrammar:
         return text.removesuffix(self._shape.name_end).strip() or text
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:  # noqa: ARG002 (all are equal)
-        name = yield from self._read_name(source)
+        name, line_break = yield from self._read_name(source)
         is_json = name != "" and (yield from source.peek_after_space()) == OPENING_BRACE
         first = None if is_json or not name else (yield from self._lines.read_first_line(source))
         if first is None and not is_json:
@@ -129,17 +133,22 @@ class LineParamsGrammar:
         else:
             args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
             tool = sink.offer.resolve_name(name) or name
-            yield from ParamsReader(self._lines, tool, args, source, sink).read(first)
+            yield from ParamsReader(self._lines, line_break, tool, args, source, sink).read(first)
 
-    def _read_name(self, source: TextBuffer) -> Read[str]:
-        """Read the line with the name, after the opener, up to its end. Return "" if there is no name."""
+    def _read_name(self, source: TextBuffer) -> Read[tuple[str, str]]:
+        """Read the line with the name, after the opener, up to its end.
+
+        Returns:
+            The name, or "" if there is none; and the line break after it.
+        """
         channel = source.channel
         yield from source.take_while(BLANKS_PATTERN)
         name = yield from source.take_while(NAME_PATTERN, MAX_NAME_CHARS + 1)
-        yield from source.take_while(BLANKS_PATTERN)
+        blanks = yield from source.take_while(BLANKS_PATTERN)
         end = self._shape.name_end.strip()
         if end and not name.endswith(end) and (yield from source.accept_here(compile_markers(end))) is None:
-            return ""
-        yield from source.take_while(BLANKS_PATTERN)
+            return "", NEWLINE
+        blanks += yield from source.take_while(BLANKS_PATTERN)
         at_end = (yield from source.peek_char()) == NEWLINE and source.channel is channel
-        return (at_end and valid_name(name.removesuffix(end))) or ""
+        line_break = CRLF if blanks.endswith("\r") else NEWLINE
+        return (at_end and valid_name(name.removesuffix(end))) or "", line_break

@@ -12,9 +12,9 @@ from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
 from interlingua.parsing.text_buffer import MAX_BUFFERED_WHITESPACE_CHARS, Read, TextBuffer
 
-__all__ = ["BLANKS_PATTERN", "NEWLINE", "Follower", "LineReader", "LineStart", "ParamEnd", "is_key"]
+__all__ = ["BLANKS_PATTERN", "CRLF", "NEWLINE", "Follower", "LineReader", "LineStart", "ParamEnd", "is_key"]
 
-NEWLINE = "\n"
+NEWLINE, CRLF = "\n", "\r\n"
 _KEY = r"[\w.$-]++"
 _KEY_PATTERN = re.compile(_KEY)
 BLANKS_PATTERN = re.compile(r"[ \t\r]*+")
@@ -57,14 +57,19 @@ class LineReader:
         tokens: tuple[str, ...],
     ) -> None:
         """`tokens` are the special tokens among `dialect_markers`, such as the end of a turn."""
-        self.ends = compile_markers(NEWLINE, *tokens)
-        """Markers that end a line."""
+        self.ends = {line_break: compile_markers(NEWLINE, line_break, *tokens) for line_break in (NEWLINE, CRLF)}
+        """Markers that end a line, by the line break after the name of the call."""
+        self._line_breaks = compile_markers(NEWLINE)
         self._last_token: tuple[WordSequence, ...] = ((tokens, (*tokens, END_OF_TEXT)),)
         self._openers = compile_markers(*openers)
         self._closers = compile_markers(*closers)
         self._separators = compile_markers(*separators)
         self._indent = compile_markers(*((indent,) if indent else ()))
         self._after_closer = compile_markers(*dialect_markers)
+        self._after_call = compile_markers(*openers, *dialect_markers)
+        self._call_line = Lookahead(
+            *((*literal_sequence(opener), r"[ \t]*+", r"([\w.:-]++)", r"[^\w.:-]") for opener in openers)
+        )
         key_lines = [(f"({_KEY})", *literal_sequence(separator)) for separator in sorted(separators, key=len)]
         self._key_line = Lookahead(*key_lines)
         self._key_line_after_space = Lookahead(*((r"\s*+", *key_line) for key_line in key_lines))
@@ -114,6 +119,34 @@ class LineReader:
         yield from source.accept_here(self._separators)
         return LineStart(key)
 
+    def is_end_certain(self, source: TextBuffer, limit: int, is_tool: Callable[[str], bool]) -> Read[bool]:
+        """Return whether the closer that was just read ends the call, and is not quoted in its last value.
+
+        It may be quoted if another closer follows that belongs to no call of a tool, or if more text than the limit
+        follows. With indented values, no closer can be quoted. Consumes nothing.
+        """
+        was_searched = source.offset < source.searched_to and source.search_found_nothing
+        if self._indent.literals or was_searched or (yield from source.peek(self._after_call)) is not None:
+            return True
+        channel, end, open_calls = source.channel, source.offset + limit, 0
+        is_certain = True
+        source.set_mark()
+        while is_certain and source.channel is channel:
+            newline = yield from source.copy_value(self._line_breaks, _ignore, max(0, end - source.offset), channel)
+            if not newline:
+                is_certain = newline is None or source.channel is not channel
+                break
+            line_end = (yield from self.read_start(source, lambda _: False)).end
+            if line_end is ParamEnd.OPENER:
+                name = yield from source.look_ahead(self._call_line, self._max_key_line_chars)
+                open_calls += name is not None and is_tool(name)
+            elif line_end is ParamEnd.CLOSER:
+                is_certain = open_calls > 0
+                open_calls -= 1
+        source.searched_to, source.search_found_nothing = source.offset, is_certain
+        source.rewind_to_mark()
+        return is_certain
+
     def ends_reply(self, token: str, source: TextBuffer) -> Read[bool]:
         """Return whether only another token, or nothing, follows the token that was just read. Consumes nothing."""
         return (yield from source.is_next(self._last_token, last_marker=token))
@@ -126,6 +159,10 @@ class LineReader:
         if at_end or (yield from source.peek(self._after_closer)):
             return LineStart(ParamEnd.CLOSER)
         return LineStart(None, closer + blanks)
+
+
+def _ignore(text: str) -> None:
+    """Ignore text that is only searched."""
 
 
 def is_key(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.line_params.lines import NEWLINE, Follower, LineReader, ParamEnd
+from interlingua.parsing.shapes.line_params.lines import CRLF, NEWLINE, Follower, LineReader, ParamEnd
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["ParamsReader"]
@@ -16,16 +16,26 @@ NO_LIMIT = 1 << 62
 
 
 class ParamsReader:
-    """Reader for the params of one call."""
+    """Reader for the params of one call. `line_break` is the one after the name of its tool."""
 
-    def __init__(self, lines: LineReader, tool: str, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> None:
+    def __init__(
+        self,
+        lines: LineReader,
+        line_break: str,
+        tool: str,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> None:
         self._lines = lines
+        self._line_ends = lines.ends[line_break]
         self._tool = tool
         self._args = args
         self._source = source
         self._sink = sink
         self._on_first_line = True
         self._opener_reported = False
+        self._last_key = ""
 
     def read(self, first: Follower) -> Read[None]:
         """Read all params and the end of the call. `first` is the first key, or the closer."""
@@ -36,8 +46,21 @@ class ParamsReader:
             self._sink.report("call-not-closed", f"the call of {self._tool!r} was never closed: closed here")
         if next_line is ParamEnd.CUT:
             self._args.mark_incomplete()  # the model stopped here, and the value may be truncated
+        if next_line is ParamEnd.CLOSER and not self._sink.has_ambiguous_value:
+            yield from self._check_closer()
         if next_line is not ParamEnd.END_OF_TEXT:
             self._args.end()
+
+    def _check_closer(self) -> Read[None]:
+        """Report if the closer that was just read may be quoted in the last value, which is a string."""
+        offer, source, limit = self._sink.offer, self._source, self._sink.limits.held
+        if not self._last_key or not offer.coercion_for(self._tool, self._last_key).accepts_string:
+            return
+        if not (yield from self._lines.is_end_certain(source, limit, offer.accepts)):
+            self._sink.has_ambiguous_value = True
+            self._sink.report(
+                "ambiguous-value", f"the value of {self._last_key!r} may quote the end of a call: its end is ambiguous"
+            )
 
     def _read_value(self, key: str) -> Read[Follower]:
         """Read one value, after its separator. Return what follows it."""
@@ -45,6 +68,7 @@ class ParamsReader:
             self._sink.report(
                 "repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts"
             )
+        self._last_key = key
         coercion = self._sink.offer.coercion_for(self._tool, key)
         self._on_first_line = True
         if not coercion.can_be_value((yield from self._source.peek_after_space())):
@@ -91,12 +115,12 @@ class ParamsReader:
 
         source, channel = self._source, self._source.channel
         while copied <= limit:
-            marker = yield from source.copy_value(self._lines.ends, copy, limit - copied, channel)
+            marker = yield from source.copy_value(self._line_ends, copy, limit - copied, channel)
             if marker is None:
                 return ParamEnd.END_OF_TEXT
             if marker == "":
                 return ParamEnd.LIMIT if source.channel is channel else ParamEnd.CUT
-            if marker != NEWLINE:
+            if marker not in (NEWLINE, CRLF):
                 if (yield from self._lines.ends_reply(marker, source)):
                     source.put_back(marker)
                     return ParamEnd.CUT
@@ -113,11 +137,11 @@ class ParamsReader:
 
     def _report_opener(self) -> None:
         if not self._opener_reported:
-            self._opener_reported = True
+            self._opener_reported = self._sink.has_ambiguous_value = True
             self._sink.report(
                 "opener-in-value",
-                f"a value of {self._tool!r} has a line that begins like a call: kept as text "
-                "(the closer of the call before it may be missing)",
+                f"a value of {self._tool!r} has a line that begins like a call: kept as text, and the call is "
+                "incomplete, because its closer may be missing",
             )
 
     def _is_param(self, key: str, coercion: ValueCoercion) -> bool:

@@ -165,8 +165,7 @@ class LiteralsGrammar:
         elif marker == self._shape.close and name and (header != name or sink.offer.has(name)):
             if not sink.reject_call(name):
                 sink.report("no-arguments", f"a call that ends after its name {name!r}: accepted, no arguments")
-                args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
-                args.end(complete=not sink.has_ambiguous_value)
+                ObjectWriter(sink.start_call(CallHeader(name, None, name))).end()
                 return
         else:
             sink.report("broken-header", "a call that is cut off in its header: kept as text", start)
@@ -185,7 +184,7 @@ class LiteralsGrammar:
             sink.report("mended-arguments", f"{PARAMS_OPENER!r} twice before the arguments: one is dropped")
         params = LiteralParamsReader(self._notation_of(sink), name or "", args, source, sink, limit)
         if (yield from params.read()):
-            args.end(complete=not sink.has_ambiguous_value)
+            args.end()
             yield from self._read_closer(source, sink)
         elif params.over_limit:
             sink.report_over_limit("the argument text of a call", limit)
@@ -222,7 +221,7 @@ class LiteralsGrammar:
         args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
         params = LiteralParamsReader(self._notation_of(sink), name, args, source, sink, sink.limits.args)
         ended = (yield from params.read()) and (yield from source.accept(self._closers))
-        args.end(complete=bool(ended) and not sink.has_ambiguous_value)
+        args.end(complete=bool(ended))
         if ended:
             sink.commit()
             return
