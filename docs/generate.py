@@ -7,9 +7,10 @@ import dataclasses
 import inspect
 import json
 import os
+import re
 import textwrap
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 from unittest.mock import patch
@@ -125,9 +126,16 @@ def _dialect_facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
     yield "shape", _shape_link(dialect)
     yield "ids", _id_origin(dialect)
     thinking = dialect.thinking or tuple(filter(None, [getattr(dialect.shape, "thinking", None)]))
-    yield "thinking", ", ".join(f"{inline_code(span.open)} … {inline_code(span.close)}" for span in thinking)
+    spans = _drop_respaced([f"{inline_code(span.open)} … {inline_code(span.close)}" for span in thinking])
+    yield "thinking", ", ".join(spans)
     yield "markers", "special tokens" if dialect.special_tokens else "ordinary text"
     yield "caveats", dialect.caveats
+
+
+def _drop_respaced(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts without those that differ from an earlier one only in white space."""
+    by_tokens = {re.sub(r"\s|\\[nrt]", "", text): text for text in reversed(texts)}
+    return tuple(text for text in dict.fromkeys(texts) if text in by_tokens.values())
 
 
 def _shape_link(dialect: il.Dialect) -> str:
@@ -200,7 +208,17 @@ def _field_examples(field: dataclasses.Field[Any], cls: type[Any]) -> Iterator[t
         return
     for name, instance in _instances_of(cls):
         if (value := getattr(instance, field.name)) != field.default:
-            yield name, value
+            yield name, _shorten_example(value)
+
+
+def _shorten_example(value: Any) -> Any:
+    """Return a value without spellings of a marker that differ only in white space."""
+    if isinstance(value, tuple) and value and all(isinstance(item, str) for item in value):
+        return _drop_respaced(value)
+    if not dataclasses.is_dataclass(value):
+        return value
+    inner = {field.name: _shorten_example(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return dataclasses.replace(value, **inner) if not isinstance(value, type) else value
 
 
 def _instances_of(cls: type[Any]) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from interlingua.core.call_ids import IdStyle
 from interlingua.core.reply import Call, Part
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.text_buffer import Read, TextBuffer
 from interlingua.trace import MarkerRole
 
@@ -187,6 +187,31 @@ class Dialect:
     def tokens(self) -> tuple[str, ...]:
         """The markers that are special tokens and never occur in prose."""
         return tuple(marker for marker in self.markers if self._is_special_token(marker))
+
+    @cached_property
+    def thinking_openers(self) -> frozenset[str]:
+        return frozenset(span.open for span in self.thinking)
+
+    @cached_property
+    def thinking_closers(self) -> frozenset[str]:
+        return frozenset(span.close for span in self.thinking)
+
+    @cached_property
+    def stray_set(self) -> frozenset[str]:
+        return frozenset(self.strays)
+
+    @cached_property
+    def marker_set(self) -> MarkerSet:
+        return compile_markers(*self.markers)
+
+    @cached_property
+    def token_set(self) -> MarkerSet:
+        return compile_markers(*self.tokens)
+
+    @cached_property
+    def after_call_set(self) -> MarkerSet:
+        """The markers that may follow the last call of a reply."""
+        return compile_markers(*self.noise, *self.strays, *self.text_markers)
 
     @cached_property
     def in_prose(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ removes the events after it and emits the recorded text instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import msgspec
@@ -92,7 +92,7 @@ class EventSink:
         self.offer = offer
         self.limits = limits
         self._thinking = False
-        self.thinking_closers: tuple[str, ...] = ()
+        self.thinking_closers: Collection[str] = ()
         """The markers that end thinking."""
         self.call_count = 0
         self.inside_calls = False

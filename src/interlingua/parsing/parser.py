@@ -80,8 +80,8 @@ class NativeTextParser:
         self._source = TextBuffer(offset, tracer)
         self._sink = EventSink(
             self._source,
-            compile_markers(*dialect.markers),
-            compile_markers(*dialect.tokens),
+            dialect.marker_set,
+            dialect.token_set,
             offer,
             limits or Limits(),
             dialect.in_prose,
@@ -102,14 +102,16 @@ class NativeTextParser:
     def _use_dialect(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
-        self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
+        self._markers = dialect.marker_set
+        if self._suffixed_tags:
+            self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
         self._start_markers = _find_start_markers(self._markers)
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
-        self._special_tokens = compile_markers(*dialect.tokens)
+        self._special_tokens = dialect.token_set
         self._first_openers = self._find_first_openers(self._sink.offer)
-        self._thinking_openers = tuple(span.open for span in dialect.thinking)
-        self._thinking_closers = self._sink.thinking_closers = tuple(span.close for span in dialect.thinking)
+        self._thinking_openers = dialect.thinking_openers
+        self._thinking_closers = self._sink.thinking_closers = dialect.thinking_closers
         self._text_markers = dialect.text_markers
         self._guided_json = GuidedJsonReader(dialect, self._sink.offer) if self._sink.offer.requires_call else None
         self._sink.guided_json = self._guided_json
@@ -122,7 +124,7 @@ class NativeTextParser:
                 self._source,
                 self._sink,
                 self._start_trial,
-                compile_markers(*dialect.noise, *dialect.strays, *dialect.text_markers),
+                dialect.after_call_set,
                 self._noise,
                 compile_markers(*self._thinking_closers),
                 has_back_ticks=dialect.grammar is not None and dialect.grammar.writes_back_ticks,
@@ -239,7 +241,7 @@ class NativeTextParser:
                 sink.thinking = False
             elif marker in self._dialect.noise:
                 sink.report("noise", f"{marker} is not part of the reply: dropped")
-            elif marker in self._dialect.strays:
+            elif marker in self._dialect.stray_set:
                 self._handle_stray(marker)
             elif marker and self._dialect.grammar is not None:
                 yield from self._read_calls(marker, self._dialect.grammar)
@@ -310,7 +312,7 @@ class NativeTextParser:
         self._source.read_again(marker)
         self._learnable_suffixes -= 1
         self._use_dialect(add_suffix(self._dialect, start[-1] + name))
-        self._sink.set_markers(compile_markers(*self._dialect.markers), self._special_tokens)
+        self._sink.set_markers(self._dialect.marker_set, self._special_tokens)
         return marker
 
     def _read_text_start(self, marker: str) -> Read[None]:
