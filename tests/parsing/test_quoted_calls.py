@@ -12,6 +12,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Reasoning, Text
+from interlingua.dialects.registry import get_dialect
 from tests.support.budget import examples
 from tests.support.growth import check_growth
 from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
@@ -195,6 +196,29 @@ def test_unpaired_back_tick_on_an_earlier_line(dialect: il.Dialect, before: str,
         assert [(made.name, made.complete) for made in reply.calls] == [
             (made.name, made.complete) for made in plain.calls
         ], pieces
+
+
+@each_dialect
+@pytest.mark.parametrize("before", ["The ` key. ", "Use `ls` and ` then ", "Not `` but "])
+@pytest.mark.parametrize("after", ["", "\n\nDone, `really`."])
+def test_unpaired_back_tick_on_the_same_line(dialect: il.Dialect, before: str, after: str) -> None:
+    """Also if the notation of the dialect has a code block of its own."""
+    call = write_call(dialect)
+    plain = parse_pieces(dialect, [before.replace("`", "x") + call + after])
+    for pieces in cut_texts(before + call + after, 3):
+        reply = parse_pieces(dialect, pieces)
+        assert reply.text.replace("`", "x") == plain.text.replace("`", "x")
+        assert [(made.name, made.complete) for made in reply.calls] == [
+            (made.name, made.complete) for made in plain.calls
+        ], pieces
+
+
+@pytest.mark.parametrize("dialect", ["deepseek_v3", "rwkv", "command_r_plus"])
+@pytest.mark.parametrize("delimiter", ["`", "``"])
+def test_quoted_call_with_a_code_block_in_its_notation_is_text(dialect: str, delimiter: str) -> None:
+    text = f"A call is {delimiter} {write_call(get_dialect(dialect))} {delimiter} in short."
+    for pieces in cut_texts(text):
+        assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
 
 
 MESSAGES = {

@@ -51,6 +51,8 @@ class CodeTracker:
         self._code_brackets = BracketTracker()  # those inside the current code
         self.add = self._added.append
         """Add the next piece of the text."""
+        self.keeps_span = False
+        """True while the text is a call that has a code block in its notation: that block does not end a code span."""
         self._start()
 
     def track_brackets(self) -> None:
@@ -147,6 +149,17 @@ class CodeTracker:
         if self._mode is _Mode.SPAN and (self._in_first_line or self._length < _MIN_FENCE_LENGTH):
             return bool(self._info.strip())
         return _LANGUAGE.fullmatch(self._info) is None
+
+    def is_in_span_before(self, whitespace: str) -> bool:
+        """Return whether a marker after this whitespace is inside a code span. Adds nothing."""
+        if not self.in_span:
+            return False
+        state = self._state
+        self._scan(whitespace, 0, stop=False)
+        self.end()
+        in_span = self._mode is _Mode.SPAN
+        self._state = state
+        return in_span
 
     def follows_older_span(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace begins a line, and only a span from an earlier line is open."""
@@ -345,7 +358,7 @@ class CodeTracker:
             self._mode, self.is_broken = _Mode.TEXT, False
             return True
         self.suspect_chars = 0
-        if begins_line and length >= _MIN_FENCE_LENGTH:
+        if begins_line and length >= _MIN_FENCE_LENGTH and not (self.keeps_span and self._mode is _Mode.SPAN):
             self._open(_Mode.FENCE_LINE, char, length)
         elif self._mode is _Mode.TEXT and char == "`":
             self._open(_Mode.SPAN, char, length)

@@ -169,15 +169,25 @@ class QuotedCallReader:
         self._held_chars = 0
 
     def is_in_code(self, marker: str) -> bool:
-        source = self._source
-        whitespace = source.trimmed_whitespace + marker[: len(marker) - len(marker.lstrip())]
+        source, whitespace = self._source, self._whitespace_before(marker)
         if not source.code.is_in_code_before(whitespace):
             return False
         if self._has_back_ticks and source.code.follows_older_span(whitespace):
             return False  # the back-ticks of the call itself would close the span
         return not source.code.in_span or source.offset > self._spans_from
 
+    def _whitespace_before(self, marker: str) -> str:
+        """Return the whitespace before the text of the marker that was just read."""
+        return self._source.trimmed_whitespace + marker[: len(marker) - len(marker.lstrip())]
+
     def read(self, marker: str, *, opens_block: bool = False) -> Read[bool]:
+        code = self._source.code
+        code.keeps_span = self._has_back_ticks and code.is_in_span_before(self._whitespace_before(marker))
+        is_read = yield from self._read(marker, opens_block=opens_block)
+        code.keeps_span = False
+        return is_read
+
+    def _read(self, marker: str, *, opens_block: bool) -> Read[bool]:
         source, sink, code = self._source, self._sink, self._source.code
         start = source.offset - len(marker)
         source.start_recording(marker)
