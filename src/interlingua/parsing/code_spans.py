@@ -35,6 +35,9 @@ class _Mode(Enum):
     BLOCK = "block"
 
 
+# Module constants, because these are compared often and attribute access on an Enum is slow.
+_TEXT, _SPAN, _FENCE_LINE, _BLOCK = _Mode.TEXT, _Mode.SPAN, _Mode.FENCE_LINE, _Mode.BLOCK
+
 _State: TypeAlias = tuple[_Mode, str, int, int, bool, str, int, bool, bool, int, bool, str, bool, bool]
 
 
@@ -64,7 +67,7 @@ class CodeTracker:
             self._brackets.reset()
             self._code_brackets.reset()
         self._is_fresh = True  # nothing was scanned since the start
-        self._mode = _Mode.TEXT
+        self._mode = _TEXT
         self._delimiter = ""  # the character that opened the span or the block
         self._length = 0  # the length of the run that opened it
         self._indent = 0  # spaces at the beginning of the current line, if it has nothing else
@@ -92,12 +95,12 @@ class CodeTracker:
         """True if the text ends inside a code span or a code block. Text that was added but not scanned is scanned."""
         if self._added:
             self.scan_added()
-        return self._mode is not _Mode.TEXT
+        return self._mode is not _TEXT
 
     @property
     def in_span(self) -> bool:
         """True if the text ends inside a code span, and not inside a code block."""
-        return self.in_code and self._mode is _Mode.SPAN
+        return self.in_code and self._mode is _SPAN
 
     def is_in_brackets_before(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace is between brackets of its paragraph. Adds nothing."""
@@ -113,7 +116,7 @@ class CodeTracker:
         `is_in_code_before`."""
         if self._added:
             self.scan_added()
-        return self._mode is not _Mode.TEXT or self._run != ""
+        return self._mode is not _TEXT or self._run != ""
 
     def is_in_code_before(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace is inside code. Adds nothing.
@@ -137,16 +140,16 @@ class CodeTracker:
         state = self._state
         self._scan(whitespace, 0, stop=False)
         self.end()
-        has_text = None if self._mode is _Mode.TEXT else self._has_text
+        has_text = None if self._mode is _TEXT else self._has_text
         self._state = state
         return has_text
 
     @property
     def _has_text(self) -> bool:
         """True if the current code has text, except the name of a language in the line that opens a block."""
-        if self._has_later_text or self._mode is _Mode.BLOCK:
+        if self._has_later_text or self._mode is _BLOCK:
             return self._has_later_text
-        if self._mode is _Mode.SPAN and (self._in_first_line or self._length < _MIN_FENCE_LENGTH):
+        if self._mode is _SPAN and (self._in_first_line or self._length < _MIN_FENCE_LENGTH):
             return bool(self._info.strip())
         return _LANGUAGE.fullmatch(self._info) is None
 
@@ -168,7 +171,7 @@ class CodeTracker:
         state = self._state
         self._scan(whitespace, 0, stop=False)
         self.end()
-        is_older = self._mode is _Mode.SPAN and not self._in_first_line and self._is_blank
+        is_older = self._mode is _SPAN and not self._in_first_line and self._is_blank
         self._state = state
         return is_older
 
@@ -197,7 +200,7 @@ class CodeTracker:
         """End the text: a delimiter at its end is complete."""
         self._end_run()
         if self._closes_block:
-            self._mode, self._closes_block = _Mode.TEXT, False
+            self._mode, self._closes_block = _TEXT, False
 
     @property
     def _state(self) -> _State:
@@ -241,7 +244,7 @@ class CodeTracker:
         """Scan the pieces that were added."""
         text = "".join(self._added)
         self._added.clear()
-        if self._mode is not _Mode.TEXT or self._run or not self._skip_plain_text(text):
+        if self._mode is not _TEXT or self._run or not self._skip_plain_text(text):
             self._scan(text, 0, stop=False)
 
     def _skip_plain_text(self, text: str) -> bool:
@@ -287,7 +290,7 @@ class CodeTracker:
     def _add_to_brackets(self, text: str, start: int, end: int) -> None:
         if self._brackets is None:
             return
-        if self._mode is _Mode.TEXT:
+        if self._mode is _TEXT:
             self._brackets.add(text, start, end)
             self._code_brackets.reset()
         else:
@@ -296,9 +299,9 @@ class CodeTracker:
     def _skip_lines(self, text: str, pos: int) -> int:
         """Return the start of the next line that has a delimiter, or of the last line. In a paragraph with an open
         span, every line counts."""
-        if self._run or self._closes_block or self._mode is _Mode.SPAN or self._mode is _Mode.FENCE_LINE:
+        if self._run or self._closes_block or self._mode is _SPAN or self._mode is _FENCE_LINE:
             return pos
-        if self._mode is _Mode.TEXT:
+        if self._mode is _TEXT:
             match = _DELIMITERS.search(text, pos)
             found = match.start() if match else len(text)
         else:
@@ -307,7 +310,7 @@ class CodeTracker:
         line_start = text.rfind("\n", pos, found) + 1
         if not line_start:
             return pos
-        if self._mode is _Mode.BLOCK and not self._has_later_text:
+        if self._mode is _BLOCK and not self._has_later_text:
             self._has_later_text = not text[pos:line_start].isspace()
         self._indent, self._is_blank, self.suspect_chars = 0, True, 0
         self._add_to_brackets(text, pos, line_start)
@@ -315,7 +318,7 @@ class CodeTracker:
 
     def _add_content(self, text: str, start: int, end: int) -> None:
         """Note text inside the current code."""
-        if self._mode is _Mode.TEXT or self._has_later_text:
+        if self._mode is _TEXT or self._has_later_text:
             return
         if self._in_first_line:
             self._info += text[start : min(end, start + _MAX_INFO_CHARS - len(self._info))]
@@ -330,14 +333,14 @@ class CodeTracker:
             self._run_begins_line = self._indent != _INDENTED
         self._closes_block = False
         self._indent, self._is_blank = _INDENTED, False
-        may_close = char == self._delimiter and (self._run_begins_line or self._mode is not _Mode.BLOCK)
+        may_close = char == self._delimiter and (self._run_begins_line or self._mode is not _BLOCK)
         self.suspect_chars = self.suspect_chars + length if may_close else 0
 
     def _add_whitespace(self, text: str, start: int, end: int) -> None:
         if self._indent != _INDENTED:
             is_indent = text.count(" ", start, end) == end - start and self._indent + end - start <= _MAX_FENCE_INDENT
             self._indent = self._indent + end - start if is_indent else _INDENTED
-        may_close = self._mode is _Mode.BLOCK and (self._closes_block or self._indent != _INDENTED)
+        may_close = self._mode is _BLOCK and (self._closes_block or self._indent != _INDENTED)
         self.suspect_chars = self.suspect_chars + end - start if may_close else 0
 
     def _end_run(self) -> bool:
@@ -346,24 +349,24 @@ class CodeTracker:
         self._run, self._run_length, self._run_begins_line = "", 0, False
         if not char:
             return False
-        if self._mode is _Mode.BLOCK:
+        if self._mode is _BLOCK:
             self._closes_block = char == self._delimiter and begins_line and length >= self._length
             self._has_later_text |= not self._closes_block
             self.suspect_chars = self.suspect_chars if self._closes_block else 0
             return False
-        if self._mode is _Mode.FENCE_LINE and char != self._delimiter:
+        if self._mode is _FENCE_LINE and char != self._delimiter:
             self._add_content(char, 0, 1)
             return False
-        if self._mode is not _Mode.TEXT and char == self._delimiter == "`" and length == self._length:
-            self._mode, self.is_broken = _Mode.TEXT, False
+        if self._mode is not _TEXT and char == self._delimiter == "`" and length == self._length:
+            self._mode, self.is_broken = _TEXT, False
             return True
         self.suspect_chars = 0
-        if begins_line and length >= _MIN_FENCE_LENGTH and not (self.keeps_span and self._mode is _Mode.SPAN):
-            self._open(_Mode.FENCE_LINE, char, length)
-        elif self._mode is _Mode.TEXT and char == "`":
-            self._open(_Mode.SPAN, char, length)
-        elif self._mode is _Mode.FENCE_LINE and char == "`":
-            self._mode = _Mode.SPAN  # the line has back-ticks after those at its beginning: they opened a span
+        if begins_line and length >= _MIN_FENCE_LENGTH and not (self.keeps_span and self._mode is _SPAN):
+            self._open(_FENCE_LINE, char, length)
+        elif self._mode is _TEXT and char == "`":
+            self._open(_SPAN, char, length)
+        elif self._mode is _FENCE_LINE and char == "`":
+            self._mode = _SPAN  # the line has back-ticks after those at its beginning: they opened a span
             self._add_content(char, 0, 1)
         else:
             self._add_content(char, 0, 1)
@@ -376,13 +379,13 @@ class CodeTracker:
 
     def _end_line(self) -> bool:
         """Handle the end of a line. Return whether it ends the code."""
-        if self._mode is _Mode.FENCE_LINE:
-            self._mode = _Mode.BLOCK
-        elif self._mode is _Mode.BLOCK and self._closes_block:
-            self._mode, self._closes_block, self.is_broken = _Mode.TEXT, False, False
+        if self._mode is _FENCE_LINE:
+            self._mode = _BLOCK
+        elif self._mode is _BLOCK and self._closes_block:
+            self._mode, self._closes_block, self.is_broken = _TEXT, False, False
             return True
-        elif self._mode is _Mode.SPAN and self._is_blank:
-            self._mode, self.is_broken = _Mode.TEXT, True
+        elif self._mode is _SPAN and self._is_blank:
+            self._mode, self.is_broken = _TEXT, True
             if self._brackets is not None:
                 self._brackets.reset()
             return True

@@ -28,6 +28,7 @@ _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-
 in a code block."""
 
 CLOSING_BRACE = "}"
+_REASONING = Channel.REASONING  # a constant, because attribute access on an Enum is slow
 
 
 class GuidedJson(Protocol):
@@ -218,12 +219,12 @@ class EventSink:
 
     def emit_text(self, text: str, channel: Channel) -> None:
         self._track_code(text)
-        thinking = self._thinking or channel is Channel.REASONING
+        thinking = self._thinking or channel is _REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def emit_untracked_text(self, text: str, channel: Channel) -> None:
         """Emit text whose code spans and code blocks the source has followed already."""
-        thinking = self._thinking or channel is Channel.REASONING
+        thinking = self._thinking or channel is _REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def emit_leftover_text(self, text: str, channel: Channel) -> None:

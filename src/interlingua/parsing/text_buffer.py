@@ -40,6 +40,10 @@ class PrecededBy(Enum):
     TEXT = "text"
 
 
+# Module constants, because these are compared for every token and attribute access on an Enum is slow.
+_AFTER_NOTHING, _AFTER_MARKER, _AFTER_TEXT = PrecededBy.NOTHING, PrecededBy.MARKER, PrecededBy.TEXT
+_TEXT_CHANNEL = Channel.TEXT
+
 MARKER_SEARCH_WINDOW_CHARS = 4096
 """Number of characters of JSON in which markers are searched at a time."""
 JSON_WINDOW_CHARS = 16 * 1024
@@ -75,22 +79,22 @@ class TextBuffer:
         """Follows the code spans and code blocks in the text that was sent."""
         self._scan_code_at = CODE_SCAN_INTERVAL_CHARS  # position of the next scan for code
         self._waited_to = 0  # up to this position the text had to wait for a later piece; only for the tracer
-        self.channel = Channel.TEXT
+        self.channel = _TEXT_CHANNEL
         self._text = ""
         self._pos = 0
         self._text_offset = offset
         self._channel_boundary = 0
         """Position up to which the text belongs to the previous channel. It is negative if that text is no longer
         buffered: the text may be un-read."""
-        self._channel_before_boundary = Channel.TEXT
+        self._channel_before_boundary = _TEXT_CHANNEL
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
         self._can_forward: Callable[[str], bool] | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
-        self.taken_channel = Channel.TEXT
+        self.taken_channel = _TEXT_CHANNEL
         """The channel of the text that `take_until` or `take_all` returned last."""
-        self._preceded_by = PrecededBy.NOTHING
+        self._preceded_by = _AFTER_NOTHING
         self._trimmed_whitespace = ""  # whitespace before the last marker that was not copied
         self.markers_adjacent = False
         """True if only whitespace separated the last two markers."""
@@ -104,14 +108,14 @@ class TextBuffer:
         self._boundary_window = "", _EMPTY_WINDOW  # the last window up to a marker of a boundary, and the buffer then
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
-        self.recorded_channel = Channel.TEXT
+        self.recorded_channel = _TEXT_CHANNEL
         """The channel of the recorded text."""
         self.recorded_marker = ""
         """The marker at the start of the recorded text."""
         self.recorded_is_refused = False
         """True if the recorded text is known to be no call."""
 
-    def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
+    def push(self, text: str, channel: Channel = _TEXT_CHANNEL) -> bool:
         """Add the next piece of text.
 
         Returns:
@@ -351,11 +355,11 @@ class TextBuffer:
     @property
     def is_after_text(self) -> bool:
         """True if text was read last, not a marker."""
-        return self._preceded_by is PrecededBy.TEXT
+        return self._preceded_by is _AFTER_TEXT
 
     def mark_as_text(self) -> None:
         """Treat what was read last as text, not as a marker."""
-        self._preceded_by = PrecededBy.TEXT
+        self._preceded_by = _AFTER_TEXT
 
     def match_when_complete(self, pattern: re.Pattern[str], unfinished: re.Pattern[str]) -> Read[re.Match[str] | None]:
         """Match a pattern with the text that comes next, and wait as long as `unfinished` matches all of the buffer.
@@ -543,24 +547,22 @@ class TextBuffer:
         while True:
             if self._pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
-            if self._preceded_by is PrecededBy.MARKER and trim:
+            if self._preceded_by is _AFTER_MARKER and trim:
                 self._skip_chars(trim)
             match, end = self._search_marker(markers)
             body = self._text[self._pos : end]
             if trim and not (self._closed and match is None):
                 body = body[: max(len(body.rstrip(trim)), len(body) - MAX_BUFFERED_WHITESPACE_CHARS)]
             if body and not (
-                self._preceded_by is not PrecededBy.TEXT
-                and body.isspace()
-                and len(body) <= MAX_BUFFERED_WHITESPACE_CHARS
+                self._preceded_by is not _AFTER_TEXT and body.isspace() and len(body) <= MAX_BUFFERED_WHITESPACE_CHARS
             ):
                 write(body[max(0, -self.offset) :], self.channel)  # without the prefill
                 self._pos += len(body)
-                self._preceded_by = PrecededBy.TEXT
+                self._preceded_by = _AFTER_TEXT
             if match:
                 self._trimmed_whitespace = self._text[self._pos : match.start()] if trim else ""
-                self.markers_adjacent = self._preceded_by is PrecededBy.MARKER
-                self._preceded_by = PrecededBy.MARKER
+                self.markers_adjacent = self._preceded_by is _AFTER_MARKER
+                self._preceded_by = _AFTER_MARKER
                 return self._read_marker(match)
             if self._closed:
                 return None
@@ -568,7 +570,7 @@ class TextBuffer:
             fast_path = fast_path or self._text_copier(markers, write, trim)
             yield from self._wait_for_piece(*fast_path)
             if self.channel is not channel and self._pos >= self._channel_boundary:
-                self._preceded_by = PrecededBy.NOTHING
+                self._preceded_by = _AFTER_NOTHING
                 return ""
 
     def _text_copier(
@@ -579,7 +581,7 @@ class TextBuffer:
         only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
 
         def can_forward(piece: str) -> bool:
-            if self._preceded_by is not PrecededBy.TEXT or (trim_chars and piece.endswith(trim_chars)):
+            if self._preceded_by is not _AFTER_TEXT or (trim_chars and piece.endswith(trim_chars)):
                 return False
             return only_first_char not in piece if only_first_char else search_first_two(piece) is None
 
@@ -603,7 +605,7 @@ class TextBuffer:
         self._pos += match.end() if match else len(earlier_text)
         if match and self._tracer is not None:
             self._tracer.report_marker(match.group(), self.offset, self._channel_before_boundary)
-        self._preceded_by = PrecededBy.MARKER if match else PrecededBy.NOTHING
+        self._preceded_by = _AFTER_MARKER if match else _AFTER_NOTHING
         return match.group() if match else ""
 
     def copy_value(
@@ -815,10 +817,10 @@ class TextBuffer:
             if not undecided:
                 matched_word = max((word for word in words if remainder.startswith(word)), key=len, default=None)
                 space = self._text[self._pos : start] if matched_word else ""
-                self._trimmed_whitespace = space.lstrip(trim) if self._preceded_by is PrecededBy.MARKER else space
+                self._trimmed_whitespace = space.lstrip(trim) if self._preceded_by is _AFTER_MARKER else space
                 if matched_word:
                     self._pos = start + len(matched_word)
-                    self._preceded_by = PrecededBy.MARKER
+                    self._preceded_by = _AFTER_MARKER
                 return matched_word
             yield
         return None
