@@ -113,7 +113,8 @@ class EventSink:
         self._events: list[ev.Event] = []
         self.emit = self._events.append
         self._open_call: CallBuilder | None = None
-        self._tentative: _TentativeCall | None = None
+        self.tentative: _TentativeCall | None = None
+        """The call that may turn out to be text; None if there is none."""
         self._value_pieces: list[str] = []
         self.guided_json: GuidedJson | None = None
         """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
@@ -139,11 +140,11 @@ class EventSink:
 
     def drain(self) -> list[ev.Event]:
         """Return and remove the events that are certain: all, or those before a tentative call."""
-        if self._tentative is None:
+        if self.tentative is None:
             events = self._events[:]
             self._events.clear()
             return events
-        mark, self._tentative.mark = self._tentative.mark, 0
+        mark, self.tentative.mark = self.tentative.mark, 0
         events = self._events[:mark]
         del self._events[:mark]
         return events
@@ -173,21 +174,21 @@ class EventSink:
 
     @property
     def is_tentative(self) -> bool:
-        return self._tentative is not None
+        return self.tentative is not None
 
     def begin_tentative(self) -> None:
         """Hold back the events from here on, until `commit` or `rollback`."""
-        self._tentative = _TentativeCall(len(self._events), self.call_count)
+        self.tentative = _TentativeCall(len(self._events), self.call_count)
 
     def commit(self) -> None:
         """Accept the tentative call: its events are certain."""
-        if self._tentative is not None:
-            self._tentative = None
+        if self.tentative is not None:
+            self.tentative = None
             self._source.discard_recording()
 
     def rollback(self) -> None:
         """Reject the tentative call: remove its events, and emit its text."""
-        tentative, self._tentative = self._tentative, None
+        tentative, self.tentative = self.tentative, None
         if tentative is not None:
             del self._events[tentative.mark :]
             self.call_count, self._open_call = tentative.call_count, None
@@ -204,9 +205,9 @@ class EventSink:
 
     def count_held(self, text: str) -> None:
         """Count arguments of a tentative call. Over the limit, the call is accepted as it is."""
-        if self._tentative is not None:
-            self._tentative.buffered_chars += len(text)
-            if self._tentative.buffered_chars > self.limits.held:
+        if self.tentative is not None:
+            self.tentative.buffered_chars += len(text)
+            if self.tentative.buffered_chars > self.limits.held:
                 self.commit()
 
     def read_quoted(self, opener: str) -> Read[bool]:
@@ -285,7 +286,7 @@ class EventSink:
     def start_call(self, header: CallHeader) -> CallBuilder:
         """Start a call. Its name is known, or will be at its end."""
         leading_whitespace = self._source.leading_whitespace
-        if self._tentative is None:
+        if self.tentative is None:
             self._source.discard_recording()
         self._open_call = CallBuilder(self, header, leading_whitespace)
         return self._open_call
@@ -434,7 +435,8 @@ class CallBuilder:
             self._emit(ev.ArgsDelta(self._index, self._args.cut_runaway(text), runaway=True))
         elif scanner.is_settled or (text := self._correct(text)):
             self._emit(ev.ArgsDelta(self._index, text))
-            self._sink.count_held(text)
+            if self._sink.tentative is not None:
+                self._sink.count_held(text)
 
     def _emit_arguments(self, text: str) -> None:
         """Write arguments that need no correction."""
@@ -445,7 +447,8 @@ class CallBuilder:
             self._buffered.append(text)
         else:
             self._emit(ev.ArgsDelta(self._index, text))
-            self._sink.count_held(text)
+            if self._sink.tentative is not None:
+                self._sink.count_held(text)
 
     def _buffer_arguments(self, text: str) -> None:
         if overflow := self._args.buffer(text):

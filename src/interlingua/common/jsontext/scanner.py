@@ -151,6 +151,7 @@ class JsonScanner:
         "_state",
         "corrections",
         "corrects",
+        "ended",
         "first_char",
         "is_settled",
         "offset",
@@ -169,6 +170,8 @@ class JsonScanner:
         """First character of the value; empty before it arrives."""
         self.offset = 0
         """Number of characters scanned so far."""
+        self.ended = False
+        """True if the value is complete: no further text belongs to it."""
         self.problem: str | None = None
         """Description of the first syntax error, or None."""
         self.whitespace_overflow: int | None = None
@@ -188,11 +191,6 @@ class JsonScanner:
         # that was cut inside the escape. A scalar is kept completely, because it is validated only at its end.
         self._partial_token = ""
         self._piece_offset = 0  # offset of the current piece's first character
-
-    @property
-    def ended(self) -> bool:
-        """True if the value is complete: no further text belongs to it."""
-        return self._state == "end"
 
     @property
     def in_string(self) -> bool:
@@ -235,6 +233,7 @@ class JsonScanner:
         if not self._partial_token:
             end = self._scan_tokens(text, end)
         self.offset = self._piece_offset + end
+        self.ended = self._state == "end"
         if self._state in _CLOSER_AFTER_COMMA and not self._partial_token:
             self.is_settled = False
         return end
@@ -286,6 +285,7 @@ class JsonScanner:
         while self._state != "end":
             brackets += _CLOSER_AFTER_VALUE[self._state]
             self._state = self._return_states.pop()
+        self.ended = True
         return brackets
 
     def _scan_tokens(self, text: str, pos: int) -> int:
@@ -403,6 +403,7 @@ class JsonScanner:
             self._note_unexpected("a value", scalar[:40], pos - len(scalar))
         self._partial_token = ""
         self._state = _STATES[self._state].value
+        self.ended = self._state == "end"
 
     def _correct_trailing_comma(self, char: str) -> bool:
         """Remove the last comma, if this is the closing bracket of the array or object that ends with it."""
