@@ -72,6 +72,42 @@ _EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
 class TextBuffer:
     """Text that was pushed but not yet read, and the methods that read it."""
 
+    # Each token reads many of these attributes. A class with more than 30 of them and no slots keeps them in a dict.
+    __slots__ = (
+        "_boundary_starts",
+        "_boundary_window",
+        "_can_forward",
+        "_channel_before_boundary",
+        "_channel_boundary",
+        "_closed",
+        "_fast_copy",
+        "_json_start",
+        "_mark_channel",
+        "_mark_start",
+        "_marked_pieces",
+        "_pos",
+        "_preceded_by",
+        "_record_start",
+        "_recorded_pieces",
+        "_scan_code_at",
+        "_taken_pieces",
+        "_text",
+        "_text_offset",
+        "_tracer",
+        "_track_code",
+        "_trimmed_whitespace",
+        "_waited_to",
+        "channel",
+        "code",
+        "markers_adjacent",
+        "recorded_channel",
+        "recorded_is_refused",
+        "recorded_marker",
+        "search_found_nothing",
+        "searched_to",
+        "taken_channel",
+    )
+
     def __init__(self, offset: int = 0, tracer: ParserTracer | None = None) -> None:
         self._tracer = tracer
         self.code = CodeTracker()
@@ -622,18 +658,7 @@ class TextBuffer:
         Returns:
             The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
         """
-
         size = 0
-
-        def copy_piece(piece: str) -> bool:
-            nonlocal size
-            if markers.may_occur(piece, 0) or size + len(piece) > limit:
-                return False
-            size += len(piece)
-            write(piece)
-            self._pos = len(piece)
-            return True
-
         channel = channel or self.channel
         while self.channel is channel:
             match, end = self._search_marker(markers)
@@ -649,8 +674,27 @@ class TextBuffer:
                 return match.group()
             if self._closed:
                 return None
-            yield from self._wait_for_piece(copy_piece)
+            size += yield from self._wait_for_value(markers, write, limit - size)
         return self._cut_value(write)
+
+    def _wait_for_value(self, markers: MarkerSet, write: Callable[[str], None], limit: int) -> Read[int]:
+        """Wait for a piece that the fast path of `copy_value` does not copy. Return the number of copied characters."""
+        only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
+        size = 0
+
+        def copy_piece(piece: str) -> bool:
+            nonlocal size
+            if only_first_char in piece if only_first_char else search_first_two(piece):
+                return False
+            if size + len(piece) > limit:
+                return False
+            size += len(piece)
+            write(piece)
+            self._pos = len(piece)
+            return True
+
+        yield from self._wait_for_piece(copy_piece)
+        return size
 
     def _cut_value(self, write: Callable[[str], None]) -> str:
         """End a value at a change of the channel. Buffered text of the previous channel still belongs to the value."""
@@ -966,6 +1010,7 @@ class TextBuffer:
         """
         scan = scanner.scan
         searches_markers = markers.starts_like_json
+        boundary_char = boundary.first_char if boundary is not None else ""
 
         def copy_before(piece: str, stop: int) -> bool:
             """Copy the piece up to `stop`, where a marker of the boundary may begin. In a string it waits there."""
@@ -979,7 +1024,7 @@ class TextBuffer:
                 return False
             if searches_markers and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece):
                 return False
-            if boundary is not None and boundary.first_char in piece:
+            if boundary is not None and boundary_char in piece:
                 stop = boundary.find_partial(piece)
                 if stop < len(piece):
                     return stop >= 0 and copy_before(piece, stop)
