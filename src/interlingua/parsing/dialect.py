@@ -19,7 +19,7 @@ from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assig
 from interlingua.parsing.text_buffer import Read, TextBuffer
 from interlingua.trace import MarkerRole
 
-__all__ = ["Dialect", "Grammar", "MessageGrammar", "Shape", "Span"]
+__all__ = ["Dialect", "Grammar", "MarkerSets", "MessageGrammar", "Shape", "Span"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,20 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
+class MarkerSets:
+    """Markers of one dialect, compiled once for all of its parsers."""
+
+    all: MarkerSet
+    special_tokens: MarkerSet
+    noise: MarkerSet
+    thinking_closers: MarkerSet
+    reply_closers: MarkerSet
+    """The markers that may follow the last call of a reply, such as end-of-turn tokens."""
+    thinking_boundaries: MarkerSet
+    """The markers that end a text inside thinking: the closers of thinking, and noise."""
+
+
+@dataclass(frozen=True)
 class Dialect:
     name: str
     summary: str
@@ -147,6 +161,10 @@ class Dialect:
     @cached_property
     def text_markers(self) -> tuple[str, ...]:
         return tuple(marker for span in self.text for marker in (span.open, span.close) if marker)
+
+    @cached_property
+    def text_closers(self) -> tuple[str, ...]:
+        return tuple(span.close for span in self.text if span.close)
 
     @cached_property
     def grammar(self) -> Grammar | None:
@@ -201,17 +219,16 @@ class Dialect:
         return frozenset(self.strays)
 
     @cached_property
-    def marker_set(self) -> MarkerSet:
-        return compile_markers(*self.markers)
-
-    @cached_property
-    def token_set(self) -> MarkerSet:
-        return compile_markers(*self.tokens)
-
-    @cached_property
-    def after_call_set(self) -> MarkerSet:
-        """The markers that may follow the last call of a reply."""
-        return compile_markers(*self.noise, *self.strays, *self.text_markers)
+    def marker_sets(self) -> MarkerSets:
+        thinking_closers = [span.close for span in self.thinking]
+        return MarkerSets(
+            all=compile_markers(*self.markers),
+            special_tokens=compile_markers(*self.tokens),
+            noise=compile_markers(*self.noise),
+            thinking_closers=compile_markers(*thinking_closers),
+            reply_closers=compile_markers(*self.noise, *self.strays, *self.text_markers),
+            thinking_boundaries=compile_markers(*self.noise, *thinking_closers),
+        )
 
     @cached_property
     def in_prose(self) -> tuple[str, ...]:

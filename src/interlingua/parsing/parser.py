@@ -80,8 +80,8 @@ class NativeTextParser:
         self._source = TextBuffer(offset, tracer)
         self._sink = EventSink(
             self._source,
-            dialect.marker_set,
-            dialect.token_set,
+            dialect.marker_sets.all,
+            dialect.marker_sets.special_tokens,
             offer,
             limits or Limits(),
             dialect.in_prose,
@@ -102,13 +102,13 @@ class NativeTextParser:
     def _use_dialect(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
-        self._markers = dialect.marker_set
-        if self._suffixed_tags:
-            self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
+        marker_sets = dialect.marker_sets
+        tags = self._suffixed_tags
+        self._markers = compile_markers(*dialect.markers, *tags) if tags else marker_sets.all
         self._start_markers = _find_start_markers(self._markers)
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
-        self._special_tokens = dialect.token_set
+        self._special_tokens = marker_sets.special_tokens
         self._first_openers = self._find_first_openers(self._sink.offer)
         self._thinking_openers = dialect.thinking_openers
         self._thinking_closers = self._sink.thinking_closers = dialect.thinking_closers
@@ -117,16 +117,13 @@ class NativeTextParser:
         self._sink.guided_json = self._guided_json
         # After markers that do not end thinking, a text starts only in these cases.
         self._starts_after_markers = self._guided_json is not None or dialect.router is not None
-        self._text_closers = tuple(span.close for span in dialect.text if span.close)
-        self._noise = compile_markers(*dialect.noise)
+        self._text_closers = dialect.text_closers
         if self._reads_quotes:
             self._sink.quotes = QuotedCallReader(
                 self._source,
                 self._sink,
                 self._start_trial,
-                dialect.after_call_set,
-                self._noise,
-                compile_markers(*self._thinking_closers),
+                marker_sets,
                 has_back_ticks=dialect.grammar is not None and dialect.grammar.writes_back_ticks,
             )
 
@@ -266,7 +263,7 @@ class NativeTextParser:
             source.code.reset()  # a message ends here, because another one or the end of the reply follows
             return False
         if marker in self._dialect.noise:
-            yield from drop_trailing_markers(marker, self._noise, self._dialect.noise, source, sink)
+            yield from drop_trailing_markers(marker, self._dialect.marker_sets.noise, self._dialect.noise, source, sink)
             return True
         is_opener = self._dialect.grammar is not None and marker in self._dialect.grammar.openers
         if is_opener and sink.quotes is not None and not self._is_inside_json(marker):
@@ -282,13 +279,12 @@ class NativeTextParser:
             marker = yield from self._source.copy_until(self._markers, self._sink.emit_text, self._dialect.trim)
             if marker in self._suffixed_tags and not (marker := (yield from self._learn_suffix(marker))):
                 continue
-            if not (marker and self._is_in_code(marker) and (yield from self._read_quoted(marker))):
+            quotes = self._sink.quotes
+            if not marker or quotes is None or not self._source.code.may_be_in_code:
+                return marker
+            if not (quotes.is_in_code(marker) and (yield from self._read_quoted(marker))):
                 return marker
         return None
-
-    def _is_in_code(self, marker: str) -> bool:
-        quotes = self._sink.quotes
-        return quotes is not None and self._source.code.may_be_in_code and quotes.is_in_code(marker)
 
     def _is_inside_json(self, marker: str) -> bool:
         """Return whether the marker is JSON that is part of other JSON."""
@@ -312,7 +308,7 @@ class NativeTextParser:
         self._source.read_again(marker)
         self._learnable_suffixes -= 1
         self._use_dialect(add_suffix(self._dialect, start[-1] + name))
-        self._sink.set_markers(self._dialect.marker_set, self._special_tokens)
+        self._sink.set_markers(self._dialect.marker_sets.all, self._special_tokens)
         return marker
 
     def _read_text_start(self, marker: str) -> Read[None]:
@@ -352,8 +348,8 @@ class NativeTextParser:
             return {}
         json_grammar = _guided_json_grammar(self._dialect.markers)
         # Guided decoding never produces code blocks.
-        bare_openers = (opener for opener in json_grammar.first_openers(offer) if "`" not in opener)
-        return dict.fromkeys(bare_openers, json_grammar) | dict.fromkeys(grammar.first_openers(offer), grammar)
+        first_openers = {opener: json_grammar for opener in json_grammar.first_openers(offer) if "`" not in opener}
+        return first_openers | dict.fromkeys(grammar.first_openers(offer), grammar)
 
     def _handle_stray(self, marker: str) -> None:
         """Handle a closer outside a call.

@@ -17,8 +17,9 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.core.tools import ToolSet
+from interlingua.parsing.dialect import MarkerSets
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.trailing_markers import strip_trailing_markers
 
@@ -140,9 +141,7 @@ class QuotedCallReader:
         sink: receives the events.
         start_trial: returns a parser for the text from this position on, which reads quoted calls like others. The
             second argument says whether the text is the start of a message.
-        closers: the markers that may follow the last call of a reply, such as end-of-turn tokens.
-        noise: those of them that are dropped at the end of a text, too.
-        thinking_closers: the markers that end the thinking.
+        markers: the markers of the dialect.
         has_back_ticks: calls contain back-ticks in the notation of the dialect.
     """
 
@@ -151,20 +150,15 @@ class QuotedCallReader:
         source: TextBuffer,
         sink: EventSink,
         start_trial: Callable[[int, bool], TrialParser],
-        closers: MarkerSet,
-        noise: MarkerSet,
-        thinking_closers: MarkerSet,
+        markers: MarkerSets,
         *,
         has_back_ticks: bool,
     ) -> None:
         self._source = source
         self._sink = sink
         self._start_trial = start_trial
-        self._closers = closers
-        self._noise = noise
-        self._thinking_closers = thinking_closers
+        self._markers = markers
         self._has_back_ticks = has_back_ticks
-        self._boundaries = compile_markers(*noise.literals, *thinking_closers.literals)
         self._spans_from = 0  # no code span begins before this position of the reply
         self._held_chars = 0
 
@@ -285,11 +279,11 @@ class QuotedCallReader:
         source, sink = self._source, self._sink
         if source.channel is not source.recorded_channel:
             return ""
-        boundaries = self._boundaries if sink.thinking else self._noise
+        boundaries = self._markers.thinking_boundaries if sink.thinking else self._markers.noise
         window = min(limit, sink.limits.held + 1 - self._held_chars)
         text = yield from source.take_piece(boundaries, window)
         if text == "" and source.channel is source.recorded_channel and source.code.is_in_code_before(""):
-            return (yield from source.accept_here(self._noise)) or ""
+            return (yield from source.accept_here(self._markers.noise)) or ""
         return text
 
     def _end_block(self, content: _CodeContent, is_later: bool) -> _BlockEnd:
@@ -342,9 +336,9 @@ class QuotedCallReader:
         """Consume and return a marker that may follow the last call; the end of the thinking only if nothing follows
         it."""
         source = self._source
-        closer = (yield from source.accept_here(self._thinking_closers)) if self._sink.thinking else None
+        closer = (yield from source.accept_here(self._markers.thinking_closers)) if self._sink.thinking else None
         if closer is None:
-            return (yield from source.accept_here(self._closers))
+            return (yield from source.accept_here(self._markers.reply_closers))
         if (yield from source.peek(_NO_MARKERS, closer)) != "":
             source.put_back(closer)
             return None
@@ -377,7 +371,7 @@ class QuotedCallReader:
         source, sink = self._source, self._sink
         text = source.take_recorded()
         if source.closed and not source.unread_text:
-            text = strip_trailing_markers(text, self._noise)
+            text = strip_trailing_markers(text, self._markers.noise)
         if sink.failed:
             return
         sink.emit_untracked_text(text, source.recorded_channel)
