@@ -50,8 +50,7 @@ class CodeTracker:
 
     def __init__(self) -> None:
         self._added: list[str] = []
-        self._brackets: BracketTracker | None = None
-        self._code_brackets = BracketTracker()  # those inside the current code
+        self._brackets: tuple[BracketTracker, BracketTracker] | None = None  # outside code, inside the current code
         self.add = self._added.append
         """Add the next piece of the text."""
         self.keeps_span = False
@@ -60,12 +59,12 @@ class CodeTracker:
 
     def track_brackets(self) -> None:
         """Also follow the brackets, outside code and inside it. Only few dialects need it."""
-        self._brackets = self._brackets or BracketTracker()
+        self._brackets = self._brackets or (BracketTracker(), BracketTracker())
 
     def _start(self) -> None:
         if self._brackets is not None:
-            self._brackets.reset()
-            self._code_brackets.reset()
+            for brackets in self._brackets:
+                brackets.reset()
         self._is_fresh = True  # nothing was scanned since the start
         self._mode = _TEXT
         self._delimiter = ""  # the character that opened the span or the block
@@ -108,7 +107,7 @@ class CodeTracker:
             self.scan_added()
         if self._brackets is None:
             return False
-        return self._brackets.is_open_before(whitespace) or self._code_brackets.is_open_before(whitespace)
+        return any(brackets.is_open_before(whitespace) for brackets in self._brackets)
 
     @property
     def may_be_in_code(self) -> bool:
@@ -244,18 +243,20 @@ class CodeTracker:
         """Scan the pieces that were added."""
         text = "".join(self._added)
         self._added.clear()
-        if self._mode is not _TEXT or self._run or not self._skip_plain_text(text):
+        if (
+            self._mode is not _TEXT
+            or self._run
+            or "`" in text
+            or "~" in text
+            or not text[text.rfind("\n") + 1 :].strip()
+        ):
             self._scan(text, 0, stop=False)
-
-    def _skip_plain_text(self, text: str) -> bool:
-        """Skip text outside code that has no delimiter and ends in a line with text. Return False if it has, or if its
-        last line is blank."""
-        if "`" in text or "~" in text or not text[text.rfind("\n") + 1 :].strip():
-            return False
-        self._is_fresh = False
-        self._indent, self._is_blank, self._closes_block, self.suspect_chars = _INDENTED, False, False, 0
-        self._add_to_brackets(text, 0, len(text))
-        return True
+            return
+        # Text outside code, without a delimiter, that ends in a line with text.
+        self._is_fresh = self._is_blank = self._closes_block = False
+        self._indent, self.suspect_chars = _INDENTED, 0
+        if self._brackets is not None:
+            self._add_to_brackets(text, 0, len(text))
 
     def _scan(self, text: str, start: int, *, stop: bool) -> int:
         """Scan the text; up to the end of the current code if `stop` is set. Return the end of what was scanned."""
@@ -290,11 +291,12 @@ class CodeTracker:
     def _add_to_brackets(self, text: str, start: int, end: int) -> None:
         if self._brackets is None:
             return
+        outer_brackets, code_brackets = self._brackets
         if self._mode is _TEXT:
-            self._brackets.add(text, start, end)
-            self._code_brackets.reset()
+            outer_brackets.add(text, start, end)
+            code_brackets.reset()
         else:
-            self._code_brackets.add(text, start, end)
+            code_brackets.add(text, start, end)
 
     def _skip_lines(self, text: str, pos: int) -> int:
         """Return the start of the next line that has a delimiter, or of the last line. In a paragraph with an open
@@ -387,6 +389,6 @@ class CodeTracker:
         elif self._mode is _SPAN and self._is_blank:
             self._mode, self.is_broken = _TEXT, True
             if self._brackets is not None:
-                self._brackets.reset()
+                self._brackets[0].reset()
             return True
         return False

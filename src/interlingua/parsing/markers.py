@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
@@ -33,15 +32,11 @@ class MarkerSet:
         self.starts_like_json = any(first in '"{[' or first.isalnum() for first in self._first_chars)
         """True if a marker can begin like a JSON value, so that a JSON reader has to search for markers."""
         self._pattern = re.compile(_write_alternation(self.literals) or r"(?!)")
+        self.search = self._pattern.search
+        """Return the first marker at or after a position; the longest one if several begin at the same place."""
+        self.match = self._pattern.match
+        """Return the marker that begins at a position."""
         self._prefixes = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
-
-    def search(self, text: str, pos: int, end: int = sys.maxsize) -> re.Match[str] | None:
-        """Return the first marker at or after `pos`; the longest one if several begin at the same place."""
-        return self._pattern.search(text, pos, end)
-
-    def match(self, text: str, pos: int) -> re.Match[str] | None:
-        """Return the marker that begins at `pos`."""
-        return self._pattern.match(text, pos)
 
     def find_all(self, text: str) -> Iterator[re.Match[str]]:
         """Iterate over all markers in a text."""
