@@ -15,6 +15,10 @@ SPECIAL_TOKEN_PREFIXES = ("<|", "<｜")
 """Prefixes of special tokens. They never occur in prose, even if the other markers of a dialect are ordinary text."""
 
 
+MAX_PRECHECKED_CHARS = 256
+"""Maximum length of a text in which the first two characters of the markers are searched before the markers."""
+
+
 class MarkerSet:
     """The markers that are recognised in one state of a reader.
 
@@ -71,13 +75,13 @@ class MarkerSet:
         return self._pattern.sub(lambda match: match.group()[1:], text)
 
     def may_occur(self, text: str, pos: int) -> bool:
-        """Return whether a marker can begin at or after `pos`.
+        """Return whether a marker can begin at or after `pos`. True for long text in which only a search would show it.
 
         A cheap pre-check: most pieces of text contain no "<" at all, so the full pattern need not run.
         """
         if self.only_first_char:
             return text.find(self.only_first_char, pos) >= 0
-        return self.search_first_two(text, pos) is not None
+        return len(text) - pos > MAX_PRECHECKED_CHARS or self.search_first_two(text, pos) is not None
 
     def may_begin(self, text: str) -> bool:
         """Return whether the first two characters of a marker occur in the text, or the first one at its end."""
