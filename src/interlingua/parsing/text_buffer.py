@@ -81,6 +81,7 @@ class TextBuffer:
         "_channel_boundary",
         "_closed",
         "_fast_copy",
+        "_fast_copy_waits",
         "_json_start",
         "_mark_channel",
         "_mark_start",
@@ -125,6 +126,7 @@ class TextBuffer:
         self._channel_before_boundary = _TEXT_CHANNEL
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
+        self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
         self._can_forward: Callable[[str], bool] | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
@@ -176,6 +178,10 @@ class TextBuffer:
             return not self._fast_copy(text)
         remainder = self._text[consumed:]
         self._channel_boundary -= consumed
+        if self._fast_copy is not None and self._fast_copy_waits and channel is self.channel:
+            self._fast_copy_waits = False
+            self._text = remainder + text
+            return not self._fast_copy(self._text)
         if channel is not self.channel:
             self.code.reset()
             boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
@@ -446,7 +452,7 @@ class TextBuffer:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
             can_forward: Returns whether a piece would be copied unchanged, without any other effect.
         """
-        self._fast_copy, self._can_forward = fast_copy, can_forward
+        self._fast_copy, self._can_forward, self._fast_copy_waits = fast_copy, can_forward, False
         yield
         self._fast_copy = self._can_forward = None
 
@@ -1017,7 +1023,8 @@ class TextBuffer:
             self._pos = scan(piece[:stop], 0) if stop else 0
             if self._pos:
                 write(piece[: self._pos])
-            return self._pos == stop and scanner.in_string
+            self._fast_copy_waits = self._pos == stop and scanner.in_string
+            return self._fast_copy_waits
 
         def copy_piece(piece: str) -> bool:
             if scanner.offset + len(piece) > limit:
