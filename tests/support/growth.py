@@ -12,7 +12,7 @@ __all__ = ["GrowthCase", "check_case", "check_growth", "cpu_seconds", "measure_c
 Input = TypeVar("Input")
 _MAX_ROUNDS = 6
 _NOISE_SECONDS = 0.01
-FACTOR, LIMIT = 4, 8
+FACTOR, LIMIT = 4, 10
 """Inputs of a case are compared with inputs of this many times the size, which may take at most `LIMIT` times as long.
 Quadratic time would take 16 times as long."""
 _FIRST_SIZE, _MAX_SIZE = 64, 1 << 15
