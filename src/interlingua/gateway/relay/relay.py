@@ -176,11 +176,11 @@ class Relay:
 
     async def _read_request_body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._config.settings.limits, self._memory)
-        self._memory.resize(decoded_size(data))
+        self._body_size, work_threads = len(data), self._gateway.work_threads
+        self._memory.resize(await work_threads.run(len(data), decoded_size, data))
         if self._observer:
             self._observer.on_request(self._request.headers, data)
-        self._body_size = len(data)
-        return await self._gateway.work_threads.run(len(data), self._decode_body, data)
+        return await work_threads.run(len(data), self._decode_body, data)
 
     def _decode_body(self, data: bytes) -> dict[str, Any]:
         return self._gateway.tool_list_cache.share_tools(decode_body(data, self._config.settings.limits))
