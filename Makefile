@@ -5,7 +5,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
-PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples)
+PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples deploy)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also apply to the build backend, which pip installs separately: older versions of pip read the first
@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins clean
+.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -52,11 +52,12 @@ cover: setup ## measure line coverage, also in processes that tests start
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: setup ## check style, types and import direction
+check: setup ## check style, types, import direction, and the pins for known vulnerabilities
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PYTHON_DIRS)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python deploy/audit.py
 
 fmt: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff format
@@ -95,12 +96,17 @@ fuzz: setup ## fuzz every dialect, every pair of wires and every path of the gat
 	$(BIN)/python -m fuzz.api $(FUZZ)
 
 # Keeps the comment at the top of constraints.txt and regenerates the pins from a new environment.
-pins: ## update constraints.txt to the newest releases
+pins: ## update constraints.txt, requirements.txt and the list of components to the newest releases
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
 	.venv-pins/bin/python -m pip install -qq -e '.[dev,fuzz,otel]' hatchling editables
 	{ grep '^#' constraints.txt; .venv-pins/bin/python -m pip freeze --exclude-editable; } > .venv-pins/constraints.txt
 	mv .venv-pins/constraints.txt constraints.txt
+	.venv-pins/bin/python deploy/pins.py
+	.venv-pins/bin/python deploy/sbom.py
 	rm -rf .venv-pins
+
+sbom: setup ## write the list of components, deploy/sbom.json
+	$(BIN)/python deploy/sbom.py
 
 clean: ## remove all generated files, including .venv
 	rm -rf .venv .venv-pins .e2e .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
