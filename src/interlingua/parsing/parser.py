@@ -24,6 +24,7 @@ from interlingua.trace import HoldReason
 __all__ = ["NativeTextParser"]
 
 ARRAY_OPENER = "["
+JSON_OPENERS = ("{", ARRAY_OPENER)
 
 
 @lru_cache(maxsize=256)
@@ -231,11 +232,11 @@ class NativeTextParser:
             reads_start = True
             marker = yield from self._next_marker()
             if marker in self._thinking_openers:
-                self._open_thinking(marker)
+                self._read_thinking_opener(marker)
             elif marker in self._thinking_closers and (sink.thinking or marker not in self._text_markers):
                 self._close_thinking(marker)
-            elif marker in self._text_markers:
-                sink.thinking = False
+            elif marker and marker in self._text_markers:
+                yield from self._read_text_marker(marker)
             elif marker in self._dialect.noise:
                 sink.report("noise", f"{marker} is not part of the reply: dropped")
             elif marker in self._dialect.stray_set:
@@ -245,6 +246,19 @@ class NativeTextParser:
         if source.buffered and not sink.call_count and not sink.failed:
             source.trace_release(source.buffered, source.channel)
             sink.emit_text(source.buffered, source.channel)
+
+    def _read_text_marker(self, marker: str) -> Read[None]:
+        """Read the beginning or the end of a message with text. It is reported if it is in the middle of the text."""
+        source = self._source
+        is_stray = source.marker_follows_text and not self._sink.thinking
+        self._sink.thinking = False
+        if is_stray and marker in self._text_closers:
+            channel = source.channel
+            follower = yield from source.peek(self._markers)
+            is_stray = follower is None and source.channel is channel
+            is_stray = is_stray and (yield from source.peek_after_space()) not in JSON_OPENERS
+        if is_stray:
+            self._sink.report("stray-marker", f"{marker.strip()} inside a text: dropped", source.offset)
 
     def _read_without_tools(self) -> Read[None]:
         """Read a reply to a request without tools. Only the message structure of the dialect is parsed."""
@@ -268,9 +282,7 @@ class NativeTextParser:
         is_opener = self._dialect.grammar is not None and marker in self._dialect.grammar.openers
         if is_opener and sink.quotes is not None and not self._is_inside_json(marker):
             return (yield from sink.quotes.read(marker))
-        source.start_recording(marker)
-        sink.emit_text(source.take_recorded(), source.recorded_channel)
-        source.mark_as_text()
+        self._emit_marker(marker)
         return True
 
     def _next_marker(self) -> Read[str | None]:
@@ -365,9 +377,13 @@ class NativeTextParser:
                 self._sink.report(
                     "closer-in-text", f"{marker} after a call: kept as text (a value before it may be truncated)"
                 )
-            self._source.start_recording(marker)
-            self._sink.emit_text(self._source.take_recorded(), self._source.recorded_channel)
-            self._source.mark_as_text()
+            self._emit_marker(marker)
+
+    def _emit_marker(self, marker: str) -> None:
+        """Emit a marker that was just read as text."""
+        self._source.start_recording(marker)
+        self._sink.emit_text(self._source.take_recorded(), self._source.recorded_channel)
+        self._source.mark_as_text()
 
     def _read_calls(self, opener: str, grammar: Grammar) -> Read[None]:
         self._sink.inside_calls = True
@@ -381,8 +397,13 @@ class NativeTextParser:
         self._source.discard_recording()  # a section may end with a marker after the last call
         self._sink.inside_calls = False
 
-    def _open_thinking(self, marker: str) -> None:
-        if self._sink.thinking or self._source.channel is Channel.REASONING:
+    def _read_thinking_opener(self, marker: str) -> None:
+        """Open the thinking. An opener that is ordinary text, unlike other markers, counts only at the start."""
+        source = self._source
+        is_at_start = not source.marker_follows_text and not source.markers_adjacent
+        if not is_at_start and self._dialect.special_tokens and marker not in self._special_tokens.literals:
+            self._emit_marker(marker)
+        elif self._sink.thinking or self._source.channel is Channel.REASONING:
             self._sink.report("stray-marker", f"{marker} inside thinking: dropped")
         else:
             self._sink.thinking = True

@@ -136,6 +136,8 @@ class TextBuffer:
         self._trimmed_whitespace = ""  # whitespace before the last marker that was not copied
         self.markers_adjacent = False
         """True if only whitespace separated the last two markers."""
+        self.marker_follows_text = False
+        """True if other text was copied right before the last marker."""
         self._marked_pieces: list[str] | None = None  # what was read since `set_mark`, except `_text`
         self._mark_start = 0
         self.searched_to = 0
@@ -604,6 +606,7 @@ class TextBuffer:
             if match:
                 self._trimmed_whitespace = self._text[self._pos : match.start()] if trim else ""
                 self.markers_adjacent = self._preceded_by is _AFTER_MARKER
+                self.marker_follows_text = self._preceded_by is _AFTER_TEXT
                 self._preceded_by = _AFTER_MARKER
                 return self._read_marker(match)
             if self._closed:

@@ -6,8 +6,9 @@
     [{"name": "get_weather", "arguments": {"city": "Paris"}}]<|im_end|>
 
 Thinking, text and calls are messages of their own, which their roles tell apart. The prompt ends with
-`<|im_start|>assistant`, so a reply begins with the rest of the first role. `parameters` may take the place of
-`arguments`. Source: the parser of vLLM (`hyperclovax_seed_think_14b`), and the model card.
+`<|im_start|>assistant`, so a reply begins with the rest of the first role, `/think`. Inside a text, that is text.
+`parameters` may take the place of `arguments`. Source: the parser of vLLM (`hyperclovax_seed_think_14b`), and the model
+card.
 """
 
 from __future__ import annotations

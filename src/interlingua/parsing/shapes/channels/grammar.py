@@ -284,6 +284,8 @@ class ChannelsGrammar:
             sink.report(
                 "odd-header", f"malformed header {header!r}: the first known channel and the last recipient are used"
             )
+        elif not header and source.offset > len(shape.message):
+            sink.report("odd-header", f"{shape.message} without a header inside the reply: dropped")
         recipient = parsed_header.recipient
         is_call = recipient is not None and recipient not in self._routes
         if sink.guided_json is not None and (is_call or (recipient or parsed_header.channel) not in shape.to_thinking):
@@ -342,6 +344,16 @@ class ChannelsGrammar:
         marker = yield from self._copy_body(source, sink, sink.emit_text)
         if marker is not None:  # at the end of the text, the buffered rest still belongs to this message
             sink.thinking = was_thinking
+        if marker and marker in self._shape.ends and not thinking:
+            yield from self._check_message_end(marker, source, sink)
+
+    def _check_message_end(self, marker: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        """Report the end of a text if more text follows it, so that it was in the middle of the text."""
+        channel = source.channel
+        if (yield from source.peek(self._all_markers)) is None and source.channel is channel:
+            follower = yield from source.peek_after_space()
+            if follower not in ("{", "[") and (yield from source.peek(self.message_starts)) is None:
+                sink.report("stray-marker", f"{marker} inside a text: dropped")
 
     def _read_calls_body(self, name: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         stray = StrayText(source, sink)
