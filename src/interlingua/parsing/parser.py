@@ -366,9 +366,11 @@ class NativeTextParser:
     def _handle_stray(self, marker: str) -> None:
         """Handle a closer outside a call.
 
-        After a call it is a mistake of the model; inside prose it may be intended.
+        After a call it is a mistake of the model, and so it is at the end of a reply that had to be read to its end;
+        inside prose it may be intended.
         """
-        if marker in self._special_tokens.literals or self._source.markers_adjacent:
+        ends_reply = self._source.closed and not self._source.unread_text
+        if marker in self._special_tokens.literals or self._source.markers_adjacent or ends_reply:
             self._sink.report("stray-marker", f"{marker} outside a call: dropped")
         else:
             grammar = self._dialect.grammar

@@ -87,11 +87,12 @@ class ValueCoercion:
             json = self._read_typed(text.strip())
         if json is not None:
             return ConvertedValue(json)
-        if "string" in self._types:
-            return ConvertedValue(write_json(text))
-        return ConvertedValue(
-            write_json(text), f"expected {_describe_types(self._types)}, found {text[:40]!r}; kept as a string"
-        )
+        expected = _describe_types(self._types)
+        if self.accepts_string:
+            if declared != "json" or literal_to_json(text) is not None:
+                return ConvertedValue(write_json(text))
+            expected = "JSON, as the text declares"
+        return ConvertedValue(write_json(text), f"expected {expected}, found {text[:40]!r}; kept as a string")
 
     def _read_declared(self, text: str) -> str | None:
         """Return the JSON value that the text is written as, if the schema allows its type."""

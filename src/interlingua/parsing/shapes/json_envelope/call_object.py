@@ -239,6 +239,8 @@ class CallObjectReader:
     def _accept_id(self, id: str | None) -> bool:
         if self._call is not None and id and id != self._id:
             self._sink.report("late-id", f"the id {id!r} comes after arguments that are too long to buffer: dropped")
+        elif self._id and id and id != self._id:
+            self._sink.report("changed-id", f"a second id {id!r} in the same call: dropped")
         self._id = self._id or id or None
         if self._call is None and self._can_begin():
             self._begin_call()
@@ -254,6 +256,8 @@ class CallObjectReader:
         limits, value = self._sink.limits, list[str]()
         limit = limits.header if self._call is None else limits.args if self._has_arguments else limits.held
         ended = yield from self._copy_value(JsonScanner(), _discard if self._has_arguments else value.append, limit)
+        if key in self._other_members and not self._has_arguments:
+            self._sink.report("repeated-param", f"the key {key!r} is repeated: the last one counts")
         if key not in IGNORED_KEYS:
             self._other_members[key] = "".join(value).strip()
         return ended

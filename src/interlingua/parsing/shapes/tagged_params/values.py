@@ -26,6 +26,15 @@ __all__ = ["NO_LIMIT", "ParamContext", "TextValues", "report_repeated"]
 NO_LIMIT = 1 << 62
 TYPE_ATTRIBUTE = "type"
 UNKNOWN_TYPE = "any"
+_FIRST_CHARS_BY_TYPE = {
+    "number": "-0123456789",
+    "integer": "-0123456789",
+    "boolean": "tf",
+    "object": "{",
+    "array": "[",
+    "null": "n",
+}
+"""First characters of JSON, by the type that a text may declare."""
 _EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
 
 
@@ -151,11 +160,17 @@ class TextValues:
             return param.coercion.accepts_string
         return declared_type != "json" and not param.coercion.can_be_value(first)
 
+    def _expected_first_chars(self, param: ParamContext, default: str) -> str:
+        """Return the first characters of JSON of the type that the attributes name; the default if they name none."""
+        prefix = self._type_rule.partition("=")[0] + "="
+        names = (attribute.removeprefix(prefix) for attribute in _attributes(param) if attribute.startswith(prefix))
+        return _FIRST_CHARS_BY_TYPE.get(next(names, ""), default) if self._type_rule else default
+
     def _declared_type(self, param: ParamContext, quoted: bool) -> DeclaredType:
         """Return the type that the quotes or the attributes declare."""
         if quoted:
             return "string"
-        attributes = _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
+        attributes = _attributes(param)
         name = self._type_rule.partition("=")[0] + "="
         if not self._type_rule or not any(attribute.startswith(name) for attribute in attributes):
             return ""
@@ -209,6 +224,8 @@ class TextValues:
         value = param.coercion.convert(text, declared_type)
         if value.problem is not None:
             sink.report("bad-value", f"{param.key!r}: {value.problem}")
+        elif value.json[0] not in self._expected_first_chars(param, value.json[0]):
+            sink.report("bad-value", f"{param.key!r}: {text[:40]!r} is not of the type that the text declares: kept")
         elif is_container and value.json != text.strip():
             sink.report("repaired-arguments", f"{param.key!r} is not valid JSON: repaired")
         if param.wraps_all and value.json.startswith("{"):
@@ -221,6 +238,11 @@ class TextValues:
 
     def _report_unclosed(self, param: ParamContext, sink: EventSink) -> None:
         sink.report("value-not-closed", f"the value of {param.key!r} was never closed: closed here")
+
+
+def _attributes(param: ParamContext) -> list[str]:
+    """Return the attributes of a param without quotes, such as `type=number`."""
+    return _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
 
 
 def report_repeated(key: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
