@@ -20,8 +20,8 @@ from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, common_prefix, c
 
 __all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 
-MAX_PREFIXES = 3
-"""Maximum number of different beginnings of markers that are searched one after the other."""
+MAX_FALSE_STARTS = 8
+"""Maximum number of places that begin like a marker before a pattern searches the rest of the text."""
 MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text after a closer that is looked at."""
 
@@ -65,29 +65,21 @@ class CallBoundary:
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
         self.header = _HEADER_NAME if only_names else _HEADER_TEXT
-        by_first_two: dict[str, list[str]] = {}
-        for literal in self.starts.literals:
-            by_first_two.setdefault(literal[:2], []).append(literal)
-        self._prefixes = tuple(common_prefix(literals) for literals in by_first_two.values())
-        self.first_char = self.starts.only_first_char
+        self._common_prefix = common_prefix(self.starts.literals)
+        self.first_char = self._common_prefix[:1]
         """The first character of all markers that may end a call; "" if they have several."""
 
     def find_start(self, text: str, pos: int, end: int) -> int | None:
         """Return the position of the first marker between `pos` and `end` that may end a call, or None."""
-        if len(self._prefixes) > MAX_PREFIXES:
-            match = self.starts.search(text, pos, end)
-            return match.start() if match is not None else None
-        # `str.find` is many times faster than a pattern.
-        first: int | None = None
-        for prefix in self._prefixes:
-            at, find_end = pos, end if first is None else min(end, first + len(prefix) - 1)
-            while (at := text.find(prefix, at, find_end)) >= 0:
-                match = self.starts.match(text, at)
-                if match is not None and match.end() <= end:
-                    first = at
-                    break
-                at += 1
-        return first
+        # `str.find` is many times faster than a pattern, unless the text has many places that begin like a marker.
+        for _ in range(MAX_FALSE_STARTS if self._common_prefix else 0):
+            pos = text.find(self._common_prefix, pos, end)
+            match = self.starts.match(text, pos) if pos >= 0 else None
+            if pos < 0 or match is not None:
+                return pos if match is not None and match.end() <= end else None
+            pos += 1
+        match = self.starts.search(text, pos, end)
+        return match.start() if match is not None else None
 
     def find_partial(self, piece: str) -> int:
         """Return the start of a marker that may end a call and is cut at the end of the piece; the length of the piece

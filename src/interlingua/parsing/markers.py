@@ -41,6 +41,7 @@ class MarkerSet:
         self.match = self._pattern.match
         """Return the marker that begins at a position."""
         self._prefixes = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
+        self._partial_first_chars = tuple(sorted({prefix[0] for prefix in self._prefixes}))
 
     def find_all(self, text: str) -> Iterator[re.Match[str]]:
         """Iterate over all markers in a text."""
@@ -49,8 +50,9 @@ class MarkerSet:
     def partial_start(self, text: str, pos: int) -> int:
         """Return the start of a partial marker at the end of the text, or the length of the text if there is none."""
         start = len(text)
-        for first_char in self._first_chars:
-            at = text.find(first_char, max(pos, len(text) - self.max_length + 1), start)
+        first_start = max(pos, start - self.max_length + 1)
+        for first_char in self._partial_first_chars:
+            at = text.find(first_char, first_start, start)
             while at >= 0 and text[at:] not in self._prefixes:
                 at = text.find(first_char, at + 1, start)
             start = at if at >= 0 else start

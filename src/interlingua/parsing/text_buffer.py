@@ -429,16 +429,16 @@ class TextBuffer:
             words: The words that are accepted, or None for any word.
             last_marker: A marker that was just read. It stays in the buffer, so that `put_back` is still possible.
         """
-        channel = self.channel
-        self._pos -= len(last_marker)
+        channel, kept = self.channel, len(last_marker)
+        self._pos -= kept
         while self.channel is channel:
-            start = self._pos + len(last_marker)
-            word, undecided = lookahead.find_word(self._text, start, start + limit, words)
-            if not undecided or self._closed or len(self._text) - start >= limit:
+            text, start = self._text, self._pos + kept
+            word, undecided = lookahead.find_word(text, start, start + limit, words)
+            if not undecided or self._closed or len(text) - start >= limit:
                 self._pos = start
                 return word
             yield
-        self._pos += len(last_marker)
+        self._pos += kept
         return None
 
     def _skip_chars(self, chars: str) -> None:
@@ -465,19 +465,21 @@ class TextBuffer:
             The marker, or None if there is none or more text could change it; and the end of the text before the
             marker or the partial marker.
         """
-        if not markers.may_occur(self._text, self._pos):
-            return None, len(self._text)
-        match = markers.search(self._text, self._pos)
+        text, pos = self._text, self._pos
+        if not markers.may_occur(text, pos):
+            return None, len(text)
+        match = markers.search(text, pos)
         if match is None:
-            return None, len(self._text) if self._closed else markers.partial_start(self._text, self._pos)
+            return None, len(text) if self._closed else markers.partial_start(text, pos)
+        start = match.start()
         if self._closed:
-            return match, match.start()
+            return match, start
         # A longer marker that contains this one may begin earlier, if it reaches the end of the text.
-        if match.start() > max(self._pos, len(self._text) - markers.max_length):
-            partial_start = markers.partial_start(self._text, self._pos)
-            if partial_start < match.start():
+        if start > max(pos, len(text) - markers.max_length):
+            partial_start = markers.partial_start(text, pos)
+            if partial_start < start:
                 return None, partial_start
-        return None if markers.can_extend(match) else match, match.start()
+        return None if markers.can_extend(match) else match, start
 
     def _match_marker(self, markers: MarkerSet, pos: int) -> tuple[re.Match[str] | None, bool]:
         """Return the marker at `pos`, or None if it is not decided; and whether more text could make one."""
@@ -831,9 +833,11 @@ class TextBuffer:
             start = self._whitespace_end(last_marker)
             if start - self._pos - len(last_marker) > MAX_BUFFERED_WHITESPACE_CHARS:
                 return None
-            match, undecided = self._match_marker(markers, start)
-            if match or self._closed or not (undecided or start == len(self._text)):
+            match = markers.match(self._text, start)
+            if self._closed or (match and not markers.can_extend(match)):
                 return match
+            if start < len(self._text) and not markers.is_partial(self._text, start):
+                return None
             yield
         return None
 
@@ -990,8 +994,10 @@ class TextBuffer:
         return string
 
     def _boundary_search(self, boundary: CallBoundary | None) -> BoundarySearch | None:
-        """Return the search for the boundary; None if it cannot be in the buffer."""
-        if boundary is None or (len(self._text) <= MAX_CHECKED_CHARS and not boundary.may_occur(self._text)):
+        """Return the search for the boundary; None if it cannot be in the unread text."""
+        if boundary is None:
+            return None
+        if len(self._text) - self._pos <= MAX_CHECKED_CHARS and not boundary.may_occur(self._text[self._pos :]):
             return None
         starts = self._boundary_starts.get(boundary)
         if starts is None:
