@@ -83,7 +83,6 @@ class TextBuffer:
         "_fast_copy",
         "_fast_copy_waits",
         "_json_start",
-        "_mark_channel",
         "_mark_start",
         "_marked_pieces",
         "_pos",
@@ -100,6 +99,7 @@ class TextBuffer:
         "_waited_to",
         "channel",
         "code",
+        "marker_follows_text",
         "markers_adjacent",
         "recorded_channel",
         "recorded_is_refused",
@@ -163,27 +163,27 @@ class TextBuffer:
             the case for nearly every piece of a long text or argument: a copying reader leaves a callback for the fast
             path (`_fast_copy`) while it waits.
         """
-        consumed = self._pos
+        consumed, buffered = self._pos, self._text
         if self._recorded_pieces is not None:
-            self._recorded_pieces.append(self._text[self._record_start : consumed])
+            self._recorded_pieces.append(buffered[self._record_start : consumed])
             self._record_start = 0
         if self._marked_pieces is not None:
-            self._marked_pieces.append(self._text[self._mark_start : consumed])
+            self._marked_pieces.append(buffered[self._mark_start : consumed])
             self._mark_start = 0
         self._text_offset += consumed
         if self._text_offset > self._scan_code_at:
             self._scan_code()
         self._pos = 0
-        if self._fast_copy is not None and consumed == len(self._text) and channel is self.channel:
-            self._text = text
-            self._channel_boundary -= consumed
-            return not self._fast_copy(text)
-        remainder = self._text[consumed:]
         self._channel_boundary -= consumed
-        if self._fast_copy is not None and self._fast_copy_waits and channel is self.channel:
-            self._fast_copy_waits = False
-            self._text = remainder + text
-            return not self._fast_copy(self._text)
+        if channel is self.channel and self._fast_copy is not None:
+            if consumed == len(buffered):
+                self._text = text
+                return not self._fast_copy(text)
+            if self._fast_copy_waits:
+                self._fast_copy_waits = False
+                self._text = buffered[consumed:] + text
+                return not self._fast_copy(self._text)
+        remainder = buffered[consumed:]
         if channel is not self.channel:
             self.code.reset()
             boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel

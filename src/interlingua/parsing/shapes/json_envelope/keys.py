@@ -36,7 +36,10 @@ class CallEvidence(Enum):
     @property
     def is_tentative(self) -> bool:
         """True if the object may turn out to be text after its arguments have begun."""
-        return self in (CallEvidence.TENTATIVE, CallEvidence.INLINE)
+        return self in _TENTATIVE
+
+
+_TENTATIVE = (CallEvidence.TENTATIVE, CallEvidence.INLINE)
 
 
 class EnvelopeKeys(NamedTuple):
