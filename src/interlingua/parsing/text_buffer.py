@@ -614,8 +614,11 @@ class TextBuffer:
             if self._closed:
                 return None
             channel = self.channel
-            fast_path = fast_path or self._text_copier(markers, write, trim)
-            yield from self._wait_for_piece(*fast_path)
+            if self._pos < len(self._text) or self._preceded_by is not _AFTER_TEXT:
+                yield  # not on the fast path: the next piece continues a marker or whitespace
+            else:
+                fast_path = fast_path or self._text_copier(markers, write, trim)
+                yield from self._wait_for_piece(*fast_path)
             if self.channel is not channel and self._pos >= self._channel_boundary:
                 self._preceded_by = _AFTER_NOTHING
                 return ""
@@ -685,7 +688,10 @@ class TextBuffer:
                 return match.group()
             if self._closed:
                 return None
-            size += yield from self._wait_for_value(markers, write, limit - size)
+            if self._pos < len(self._text):
+                yield  # not on the fast path: the next piece continues a marker
+            else:
+                size += yield from self._wait_for_value(markers, write, limit - size)
         return self._cut_value(write)
 
     def _wait_for_value(self, markers: MarkerSet, write: Callable[[str], None], limit: int) -> Read[int]:
