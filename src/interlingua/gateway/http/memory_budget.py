@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from interlingua.gateway.http.error_responses import OutOfMemory, TooLarge
 
-__all__ = ["UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size"]
+__all__ = ["UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size", "use_one_heap"]
 
 UNCHECKED_BYTES = 64 * 1024
 """What a request may hold although the budget is used up, so that large requests do not displace small ones."""
@@ -23,10 +23,26 @@ OBJECT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 60, 60
 """Memory of a decoded object, a list and any other value, without the text in it."""
 
 
-LARGE_SHARE_BYTES = 32 * 1024 * 1024
+LARGE_SHARE_BYTES = 8 * 1024 * 1024
 """Size of a share from which free memory is returned to the system after the request."""
 TRIM_DELAY_SECONDS = 0.5
 """Time after which that is done, once for all requests that end meanwhile."""
+
+
+M_ARENA_MAX = -8
+"""Parameter of glibc's `mallopt`: the number of heaps."""
+
+
+def use_one_heap() -> None:
+    """Use the same heap in all threads, before they start: `malloc_trim` does not return the end of the others."""
+    _call_libc("mallopt", M_ARENA_MAX, 1)
+
+
+def _call_libc(name: str, *args: int) -> None:
+    """Call a function of glibc. Other C libraries do not have it."""
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function(*args)
 
 
 def decoded_size(data: bytes) -> int:
@@ -74,9 +90,7 @@ class MemoryBudget:
 
     def _trim(self) -> None:
         self._trim_timer = None
-        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do not have it
-        if malloc_trim is not None:
-            malloc_trim(0)
+        _call_libc("malloc_trim", 0)
 
 
 class MemoryShare:

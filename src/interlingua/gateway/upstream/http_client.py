@@ -130,10 +130,7 @@ async def send_request(
             ssl=ssl_context,
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
-        failure = connection_error(error, route)
-        if failure.unreachable and descriptors_exhausted(error):
-            raise OutOfDescriptors() from error
-        raise failure from error
+        raise _request_error(error, route) from error
     if 200 <= response.status < 300:
         return response
     pieces: list[bytes] = []
@@ -145,6 +142,12 @@ async def send_request(
     finally:
         response.close()
     raise error_from_response(response.status, response.headers, b"".join(pieces), time.time())
+
+
+def _request_error(error: Exception, route: Route) -> InterlinguaError:
+    """Return the error for a request without a response."""
+    failure = connection_error(error, route)
+    return OutOfDescriptors() if failure.unreachable and descriptors_exhausted(error) else failure
 
 
 def connection_error(error: Exception, route: Route) -> UpstreamFailed:
