@@ -87,6 +87,10 @@ class CircuitBreaker:
         self._connection_failures = FailureCount()
         self._client_failures: OrderedDict[str, FailureCount] = OrderedDict()
 
+    @property
+    def _has_failures(self) -> bool:
+        return bool(self._client_failures) or self._connection_failures.failures > 0
+
     def failures(self, client_id: str) -> int:
         return max(count.failures for count in self._counts(client_id))
 
@@ -95,6 +99,8 @@ class CircuitBreaker:
 
         While the circuit is open, 0 also reserves the probe: other requests wait for its result.
         """
+        if not self._has_failures:
+            return 0.0
         counts = self._counts(client_id)
         if delay := max(count.delay(rest, now) for count in counts):
             return delay
@@ -117,6 +123,8 @@ class CircuitBreaker:
 
     def record_success(self, rest: Rest) -> bool:
         """Forget all failures, and return whether that closes the circuit for a client."""
+        if not self._has_failures:
+            return False
         was_open = any(count.is_open(rest) for count in (self._connection_failures, *self._client_failures.values()))
         self._connection_failures.failures = 0
         self._client_failures.clear()
