@@ -14,8 +14,16 @@ __all__ = ["ArgumentsPolicy", "Delivery", "Limits", "Options", "ReasoningPolicy"
 KIB, MIB = 1024, 1024 * 1024
 
 
+_MINIMUMS = {
+    **dict.fromkeys(("header", "held", "args", "event", "values", "choices", "calls", "text", "stream"), 1),
+    "blanks": 64,
+    "name": 64,
+}
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Size limits. All are counted in characters, except `event` (in bytes) and `values`.
+    """Size limits. All are counted in characters, except `event` and `stream` (in bytes), and the numbers of `values`,
+    `choices` and `calls`.
 
     Above a limit, `flush` sends the buffered text to the client and restarts parsing; `error` ends the reply.
     """
@@ -34,12 +42,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     values: int = 250_000
     """JSON values in one request, one stream event or one reply that is not streamed, counted by commas and opening
     brackets outside of strings. More is always an error, whatever the value of `over`."""
+    choices: int = 128
+    """Choices (`n`) of one reply. More is always an error, whatever the value of `over`."""
+    calls: int = 1024
+    """Calls in one reply, also items in the Responses API, and blocks of the Messages API that are open at the same
+    time. More is always an error, whatever the value of `over`."""
+    name: int = 16 * KIB
+    """Id of a reply or of a call, name of a model or of a tool. A longer one is always an error, whatever the value of
+    `over`; other fields that a chat chunk repeats are dropped if they are longer."""
+    text: int = 32 * MIB
+    """Text, thinking and arguments of a streamed reply together. The Responses API repeats all of them at the end, so
+    they have to be kept. More is always an error, whatever the value of `over`."""
+    stream: int = 512 * MIB
+    """Size of a streamed reply. More is always an error, whatever the value of `over`."""
     over: Literal["flush", "error"] = "flush"
     """Action when a limit is exceeded: `flush` or `error`."""
 
     def __post_init__(self) -> None:
         check_field_types(self)
-        for name, minimum in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1), ("values", 1)):
+        for name, minimum in _MINIMUMS.items():
             if getattr(self, name) < minimum:
                 raise UsageError(f"Limits.{name}: less than {minimum}", f"set it to {minimum} or more")
 

@@ -76,6 +76,7 @@ class Guard:
         self._reasoning = reasoning
         self.ids = CallIdAllocator(taken_ids, seed)
         self._call_count = 0
+        self._started_calls = 0
         self._open_call: _OpenCall | None = None
         self._queue = PendingQueue()
         self._dropped_indexes: set[int] = set()
@@ -102,7 +103,8 @@ class Guard:
     def held_chars(self) -> int:
         """Number of characters that wait: in the queue, and in a call that is delivered whole."""
         is_buffered = self._open_call is not None and bool(self._open_call.buffered_deltas)
-        return self._queue.buffered_chars + (self._open_call.char_count if self._open_call and is_buffered else 0)
+        queued_chars = self._queue.buffered_chars + self._queue.start_chars
+        return queued_chars + (self._open_call.char_count if self._open_call and is_buffered else 0)
 
     def held_back(self) -> list[HeldText]:
         """Return the texts and arguments that wait, and the reasons, for a trace."""
@@ -126,7 +128,20 @@ class Guard:
     def _handle(self, event: ev.Event) -> None:
         self._handlers[type(event)](self, event)
 
-    def _forward(self, event: ev.Begin | ev.Usage | ev.Finding) -> None:
+    def _handle_begin(self, event: ev.Begin) -> None:
+        self._outgoing.append(event)
+        if self._is_too_long(event.id):
+            self._fail_name("the id of the reply")
+        elif self._is_too_long(event.model):
+            self._fail_name("the model's name")
+
+    def _is_too_long(self, name: str | None) -> bool:
+        return name is not None and len(name) > self._limits.name
+
+    def _fail_name(self, subject: str) -> None:
+        self._handle(ev.Failure(f"{subject} has more than {self._limits.name:,} characters (limits.name)"))
+
+    def _forward(self, event: ev.Usage | ev.Finding) -> None:
         self._outgoing.append(event)
 
     def _handle_failure(self, event: ev.Failure) -> None:
@@ -168,12 +183,21 @@ class Guard:
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _handle_call_start(self, event: ev.CallStart) -> None:
-        if self._open_call is None:
+        limits = self._limits
+        if self._is_too_long(event.id) or self._is_too_long(event.name):
+            self._fail_name("the id or name of a call")
+        elif max(self._started_calls, len(self._queue.pending)) >= limits.calls:
+            self._handle(ev.Failure(f"the reply has more than {limits.calls:,} calls (limits.calls)"))
+        elif self._queue.start_chars > max(limits.held, limits.name):
+            message = f"the ids and names of calls behind an open one have more than {limits.held:,} characters"
+            self._handle(ev.Failure(f"{message} (limits.held)"))
+        elif self._open_call is None:
             self._start_call(event)
         else:
             self._enqueue(event.index, event)
 
     def _start_call(self, event: ev.CallStart) -> None:
+        self._started_calls += 1
         name = self._resolve_name(event.name)
         if self._is_duplicate_call(event, name):
             self._report(
@@ -372,8 +396,9 @@ _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]
 
 _CONTENT_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta)
 _OPEN_HANDLERS: _Handlers = {
-    **dict.fromkeys((ev.Begin, ev.Usage, ev.Finding), Guard._forward),
+    **dict.fromkeys((ev.Usage, ev.Finding), Guard._forward),
     **dict.fromkeys(_CONTENT_DELTAS, Guard._handle_content),
+    ev.Begin: Guard._handle_begin,
     ev.Seal: Guard._handle_signature,
     ev.CallStart: Guard._handle_call_start,
     ev.ArgsDelta: Guard._handle_arguments,

@@ -31,19 +31,25 @@ class PendingQueue:
         # An ordinary dict would search for its first entry among all that were removed.
         self.pending: OrderedDict[int | None, list[QueuedEvent]] = OrderedDict()
         self.buffered_chars = 0
-        """Number of characters in the queue."""
+        """Number of characters of texts and arguments in the queue."""
+        self.start_chars = 0
+        """Number of characters of ids, names and further fields of calls in the queue."""
 
     def contains(self, key: int | None) -> bool:
         return key in self.pending
 
     def append(self, key: int | None, event: QueuedEvent) -> None:
         self.pending.setdefault(key, []).append(event)
-        self.buffered_chars += _char_count(event)
+        if isinstance(event, ev.CallStart):
+            self.start_chars += _start_chars(event)
+        else:
+            self.buffered_chars += _char_count(event)
 
     def pop_first(self) -> list[QueuedEvent]:
         """Remove the first entry and return all of its events."""
         _, events = self.pending.popitem(last=False)
         self.buffered_chars -= sum(map(_char_count, events))
+        self.start_chars -= sum(_start_chars(event) for event in events if isinstance(event, ev.CallStart))
         return events
 
     def last_texts(self) -> list[str]:
@@ -85,3 +91,7 @@ def _char_count(event: QueuedEvent) -> int:
     if isinstance(event, ev.CallStart | ev.CallEnd):
         return 0
     return len(str(event.data)) if isinstance(event, ev.Seal) else len(event.text)
+
+
+def _start_chars(event: ev.CallStart) -> int:
+    return len(event.id or "") + len(event.name) + (len(str(event.extra)) if event.extra else 0)

@@ -42,6 +42,9 @@ SSE_COMMENT = b":\n\n"
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
+CHECK_INTERVAL_BYTES = 64 * 1024
+"""Bytes of a stream after which its limits are checked: not for every token."""
+
 StepResult: TypeAlias = tuple[list[ev.Event], bytes]
 """The events of one message, and the bytes for the client."""
 
@@ -104,6 +107,8 @@ class Translator:
         self._sse = sse.SseDecoder(self._max_event_bytes)
         self._fast_path = self._create_fast_path()
         self._state = TranslatorState.OPEN
+        self._received_bytes = 0
+        self._next_check = min(CHECK_INTERVAL_BYTES, self._options.limits.stream)
         self._unreadable_events = 0
         self._dropped_choices: set[int] = set()  # choices that the client's wire cannot carry
 
@@ -167,6 +172,9 @@ class Translator:
 
     def feed(self, data: bytes) -> bytes:
         """Translate the next bytes of the upstream's stream."""
+        self._received_bytes += len(data)
+        if self._received_bytes > self._next_check and (problem := self._find_excess()):
+            return self._end_over_limit(problem)
         fast_path, tracer = self._fast_path, self._tracer
         if fast_path is None:
             return b"".join([self._process(block)[1] for block in self._decode_blocks(data)])
@@ -228,7 +236,8 @@ class Translator:
         self._record([*events, *usage_events, *self._final_findings()])
         failure = find_failure(chunk.common)
         is_body = self._source.is_body(body)
-        if self._same_wire and (failure or not (chunk.choices or is_body)):
+        is_upstream_failure = failure is not None and failure.native is not None
+        if self._same_wire and (is_upstream_failure or not (chunk.choices or is_body)):
             return body
         template = body if self._same_wire and is_body else None  # a body inside another object is no template
         changed = [
@@ -366,7 +375,7 @@ class Translator:
         """Record the events, and the findings of the emitter about what it had to write."""
         if self._emitter.findings:
             events = [*events, *self._emitter.findings]
-            self._emitter.findings = []
+            self._emitter.findings.clear()
         self._record_events(events)
         return events
 
@@ -509,6 +518,33 @@ class Translator:
         result = self._fail_stream([failure], failure)
         self._state = TranslatorState.OVERRUN
         return result
+
+    def _find_excess(self) -> str:
+        """Return which limit of the stream is exceeded; "" if none is, or if the stream has ended."""
+        limits = self._options.limits
+        kept_chars = max(self.tally.content_bytes, self._emitter.kept_chars)
+        self._next_check = min(self._received_bytes + CHECK_INTERVAL_BYTES, max(limits.stream, self._received_bytes))
+        if self._state is not _OPEN:
+            return ""
+        if self._received_bytes > limits.stream:
+            return f"the upstream's stream has more than {limits.stream:,} bytes (limits.stream)"
+        return f"the reply has more than {limits.text:,} characters (limits.text)" if kept_chars > limits.text else ""
+
+    def _end_over_limit(self, problem: str) -> bytes:
+        """End the stream with an error. If the reply is complete, only the rest of the stream is dropped."""
+        if self._tracer is not None:
+            self._tracer.begin_end()
+        if self._decoder.all_stopped:
+            events, sent = self._end_stream(b"")
+            events.append(ev.Finding("after-end", f"{problem}: the rest of the stream is dropped"))
+        else:
+            failure = ev.Failure(problem)
+            events, sent = self._fail_stream([failure], failure)
+        self._state = TranslatorState.OVERRUN
+        self._record(events)
+        if self._tracer is not None:
+            self._tracer.end_message(sent)
+        return sent
 
     def _end_stream(self, done: bytes, *, exact: bool = True, common: Sequence[ev.Event] = ()) -> StepResult:
         """End the client's stream.

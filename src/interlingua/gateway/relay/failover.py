@@ -174,12 +174,10 @@ class UpstreamFailover:
         record.attempts += 1
         record.upstream_status = 0
         try:
-            with MovingDeadline() as deadline:
-                stream = self._client_request.stream
-                operation, seconds = (
-                    ("the first event", timeouts.first_event) if stream else ("the reply", timeouts.total)
-                )
-                deadline.set_timeout(operation, seconds)
+            with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
+                total_deadline.set_timeout("the reply", timeouts.total)
+                if self._client_request.stream:
+                    deadline.set_timeout("the first event", timeouts.first_event)
                 reply = await self._post(upstream_request)
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:

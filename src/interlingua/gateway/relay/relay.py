@@ -249,7 +249,8 @@ class Relay:
         reply.initial_data = b""  # release the memory while the stream lasts
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
-            with MovingDeadline() as deadline:
+            with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
+                total_deadline.set_timeout("the reply", reply.route.timeouts.total)
                 while not translator.ended:
                     deadline.set_timeout(
                         "the next event",

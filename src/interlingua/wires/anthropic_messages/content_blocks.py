@@ -40,6 +40,10 @@ class _OpenBlock:
         self.reported: set[str] = set()
 
 
+MAX_REPORTED_TYPES = 100
+"""Number of unknown types of deltas that are remembered for a block: an upstream may send new ones without end."""
+
+
 class _OpenCall:
     def __init__(self, key: int, name: str, input: ToolInputMerger) -> None:
         self.key = key
@@ -74,6 +78,10 @@ class BlockReader:
         if index in self._open_blocks:
             self._close_unclosed(index, choice)
         choice.exact &= not self._open_blocks  # exact streams have one open block at a time
+        if len(self._open_blocks) >= self._limits.calls:
+            limit = self._limits.calls
+            choice.events.append(ev.Failure(f"the upstream sent more than {limit:,} open blocks (limits.calls)"))
+            choice.exact = False
         content: Json = raw if isinstance(raw, dict) else {}
         block_type = content.get("type")
         block = self._open_blocks[index] = _OpenBlock(
@@ -162,7 +170,7 @@ class BlockReader:
             choice.events.append(
                 ev.Finding("not-translated", f"a delta of type {delta_type!r}: forwarded to clients of this wire only")
             )
-            if block is not None:
+            if block is not None and len(block.reported) < MAX_REPORTED_TYPES:
                 block.reported.add(delta_type)
 
     def _read_text_delta(self, block: _OpenBlock | None, delta: Json, choice: Choice) -> None:  # noqa: ARG002

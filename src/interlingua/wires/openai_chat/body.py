@@ -60,6 +60,8 @@ def read_body(body: dict[str, Any], reader: ChatReader) -> Chunk:
     if not choices and not body.get("error"):
         return Chunk([], [ev.Failure("the upstream's response has no reply in it")], exact=False)
     chunk = reader.read({**body, "choices": list(map(_as_delta, choices, _choice_indexes(choices)))})
+    if any(isinstance(event, ev.Failure) for event in chunk.common):
+        return chunk
     choices_by_index = {choice.index: choice for choice in reversed(chunk.choices)}  # the first one with an index
     for index, events in reader.close(finished=True):  # a body is complete, even without a finish_reason
         choices_by_index[index].events += events

@@ -50,6 +50,7 @@ class ChatReader:
         self._limits = limits or Limits()
         self._arguments_policy = arguments
         self._assemblers: dict[int, ToolCallAssembler] = {}
+        self._call_count = 0
         self.fast = ChatFastReader(self._assemblers)
 
     def read(self, chunk: dict[str, Any]) -> Chunk:
@@ -60,10 +61,11 @@ class ChatReader:
         if error := chunk.get("error") or (_is_failure(chunk) and chunk):
             standard = error is not chunk and bool(as_dict(error).get("message"))
             return Chunk([], [*common, _failure(error)], exact=standard and not common)
-        choices = [
-            self._read_choice(chunk, choice, position, common)
-            for position, choice in enumerate(_valid_choices(chunk, common))
-        ]
+        choices = []
+        for position, choice in enumerate(_valid_choices(chunk, common)):
+            choices.append(self._read_choice(chunk, choice, position, common))
+            if problem := self._excess():
+                return Chunk([], [*common, ev.Failure(problem)], exact=False)
         # Usage or findings up to here came from places where this wire does not have them.
         exact = not common and all(choice.exact for choice in choices)
         common += _usage_events(chunk)
@@ -72,6 +74,15 @@ class ChatReader:
         if is_chunk_object or choices or common:
             exact &= is_chunk_object and isinstance(chunk.get("choices"), list)
         return Chunk(choices, common, exact, model=as_str(chunk.get("model")) or "")
+
+    def _excess(self) -> str:
+        """Return which limit on the number of choices or calls is exceeded; "" if none is."""
+        limits = self._limits
+        if len(self._assemblers) > limits.choices:
+            return f"the upstream sent more than {limits.choices:,} choices (limits.choices)"
+        if self._call_count > limits.calls:
+            return f"the upstream sent more than {limits.calls:,} calls (limits.calls)"
+        return ""
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """End the stream and return the buffered events of the calls in each choice."""
@@ -91,7 +102,9 @@ class ChatReader:
         self._read_role(chunk, delta, choice)
         assembler = self._assemblers[choice.index]
         _read_text(delta, choice)
+        calls_before = assembler.call_count
         _read_calls(delta, assembler, choice)
+        self._call_count += assembler.call_count - calls_before
         common += _usage_events(raw_choice)  # Moonshot sends usage here
         _read_finish(raw_choice, assembler, choice)
         return choice

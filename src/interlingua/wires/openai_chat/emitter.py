@@ -15,6 +15,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
@@ -146,9 +147,11 @@ class _ChoiceWriter:
 class _Envelope:
     """Fields about the whole reply, which every frame repeats. `head`: their JSON, without the closing bracket."""
 
-    __slots__ = ("_served_as", "_upstream_values", "fields", "head")
+    __slots__ = ("_max_chars", "_served_as", "_upstream_values", "fields", "findings", "head")
 
     def __init__(self, options: Options) -> None:
+        self._max_chars = options.limits.name
+        self.findings: list[ev.Finding] = []
         self.fields = envelope(options) | {"object": CHUNK_OBJECT_TYPE}
         self.head = msgspec.json.encode(self.fields)[:-1]
         self._served_as = options.served_as
@@ -160,11 +163,21 @@ class _Envelope:
         if values == self._upstream_values:  # the usual case
             return
         self._upstream_values = values
-        self.fields |= {key: value for key, value in zip(_ENVELOPE_FIELDS, values, strict=True) if value}
+        for key, value in zip(_ENVELOPE_FIELDS, values, strict=True):
+            if value and self._is_short(key, value):
+                self.fields[key] = value
         self.fields["object"] = CHUNK_OBJECT_TYPE
         if self._served_as:
             self.fields["model"] = self._served_as
         self.head = msgspec.json.encode(self.fields)[:-1]
+
+    def _is_short(self, key: str, value: Any) -> bool:
+        """Return whether every frame may repeat the value. One that is too long is reported."""
+        if len(value if isinstance(value, str) else write_json(value)) <= self._max_chars:
+            return True
+        message = f"the field {key!r} of a chunk has more than {self._max_chars:,} characters: not repeated"
+        self.findings.append(ev.Finding("over-limit", message))
+        return False
 
 
 class ChatFastWriter:
@@ -188,11 +201,11 @@ class ChatEmitter:
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
-        self.findings: list[ev.Finding] = []
         self._served_as = options.served_as
         self._options = options
         self._choices: dict[int, _ChoiceWriter] = {}
         self._envelope = _Envelope(options)
+        self.findings = self._envelope.findings
         self.fast = ChatFastWriter(self._choices, self._envelope)
 
     @property

@@ -64,6 +64,8 @@ class ToolCallAssembler:
         self._limits = limits
         self._repairs = arguments == "repair"
         self._calls: list[_PendingCall] = []
+        self.call_count = 0
+        """Number of calls so far."""
         self._by_index: dict[int, _PendingCall] = {}
         self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
         self._index_base: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
@@ -91,6 +93,8 @@ class ToolCallAssembler:
         for entry, owner in zip(entries, owners, strict=True):
             if isinstance(entry, dict):
                 exact &= self._read_entry(entry, owner, is_only_entry=len(entries) == 1)
+                if self.call_count > self._limits.calls:  # the reader reports it
+                    break
             else:
                 self._report("bad-chunk", f"an entry of tool_calls is not an object: {entry!r:.60}; dropped")
                 exact = False
@@ -168,6 +172,10 @@ class ToolCallAssembler:
         function = _function_object(entry) if custom is None else custom
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
         value = function.get("arguments" if custom is None else "input")
+        if id is not None and len(id) > self._limits.name:
+            message = f"the id of a call has more than {self._limits.name:,} characters (limits.name)"
+            self._events.append(ev.Failure(message))
+            return False
         call = owner or self._owning_call(entry, id, name, value, is_only_entry, custom is not None)
         if call is None:
             self._hold_unmatched(entry, value, custom is not None)
@@ -385,6 +393,7 @@ class ToolCallAssembler:
     def _add_call(self, id: str | None, index: int | None, is_custom: bool) -> _PendingCall:
         call = _PendingCall(len(self._calls), id, index, self._limits, self._repairs)
         call.is_custom = is_custom
+        self.call_count += 1
         self._close_receiving()
         self._calls.append(call)
         self._without_name[call.key] = self._open[is_custom][call.key] = call

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import write_json
+from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import qualified_name
 from interlingua.wires.base import Choice, Json
@@ -59,6 +59,7 @@ class ItemReader:
         self._limits = limits
         self._arguments_policy = arguments
         self._items = ItemIndex()
+        self._kept_chars = 0  # in the items as they were added
         self._untranslated = UntranslatedLog()
         self.call_count = 0
 
@@ -77,9 +78,10 @@ class ItemReader:
         elif event_suffix == "added" and (
             text_kind := KIND_BY_PART_TYPE.get(str(as_dict(chunk.get("part")).get("type")))
         ):
-            self._item_for_event(chunk, text_kind, choice).text_digest(
-                (text_kind.parts_field, _part_index(chunk, text_kind))
-            )
+            part_key = text_kind.parts_field, _part_index(chunk, text_kind)
+            item = self._item_for_event(chunk, text_kind, choice)
+            item.text_digest(part_key)
+            self._check_part_count(item, choice)
 
     def append_text(
         self, index: int, item_id: str, text_kind: TextKind, part_key: PartKey, text: str, choice: Choice
@@ -91,6 +93,8 @@ class ItemReader:
         item = self._items.get(index)
         if item is None or item.id != item_id or item.type != text_kind.item_type:
             return False
+        if len(item.text_digests) > self._limits.calls:  # `read` reports it
+            return False
         self._emit_delta(item, text_kind, part_key, text, choice)
         return True
 
@@ -99,6 +103,8 @@ class ItemReader:
         for index, raw_item in enumerate(output):
             if not isinstance(raw_item, dict):
                 continue
+            if len(self) > self._limits.calls:  # reported when the last item was added
+                break
             item = self._items.find_in_output(index, raw_item)
             if item is None:
                 item = self._add_item(raw_item, None, choice)
@@ -151,7 +157,20 @@ class ItemReader:
             choice.report("renumbered", f"an item has index {index} instead of {next_index}: renumbered")
         if text_kind_of(raw_item) is None:
             choice.events += self._untranslated.report(f"an item of type {raw_item.get('type')!r:.60}")
+        if next_index >= self._limits.calls:
+            self._fail(f"more than {self._limits.calls:,} items (limits.calls)", choice)
+        self._kept_chars += len(encode_json(raw_item))
+        if self._kept_chars > self._limits.text:
+            self._fail(f"items of more than {self._limits.text:,} characters (limits.text)", choice)
         return self._items.add(raw_item, index)
+
+    def _check_part_count(self, item: ItemState, choice: Choice) -> None:
+        if len(item.text_digests) > self._limits.calls:
+            self._fail(f"an item of more than {self._limits.calls:,} parts (limits.calls)", choice)
+
+    def _fail(self, problem: str, choice: Choice) -> None:
+        choice.events.append(ev.Failure(f"the upstream sent {problem}"))
+        choice.exact = False
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,6 +223,7 @@ class ItemReader:
             choice.exact &= len(choice.events) == event_count
         else:
             self._emit_delta(item, text_kind, part_key, text, choice)
+        self._check_part_count(item, choice)
 
     # ── emitting events ───────────────────────────────────────────────────────────────────────────────────────────
 

@@ -34,6 +34,8 @@ WHOLE_ITEM: PartKey = ("", 0)
 CUSTOM_INPUT_PREFIX, CUSTOM_INPUT_SUFFIX = '{"input":"', '"}'
 """Text before and after the input of a custom tool that turns it into the arguments of a function."""
 _ANNOTATIONS_LABEL = "annotations of a text"
+MAX_UNTRANSLATED_KINDS = 100
+"""Number of kinds of untranslated content that are reported: an upstream may send new ones without end."""
 _IGNORED_EVENTS = ("ping", "keepalive")
 """Event types without content."""
 
@@ -225,7 +227,7 @@ class UntranslatedLog:
         self._reported: set[str] = set()
 
     def report(self, description: str) -> list[ev.Event]:
-        if description in self._reported:
+        if description in self._reported or len(self._reported) >= MAX_UNTRANSLATED_KINDS:
             return []
         self._reported.add(description)
         return [ev.Finding("not-translated", f"{description}: sent only to clients of this wire")]

@@ -36,6 +36,10 @@ Frame: TypeAlias = tuple[str, Json] | bytes
 """An event type with its fields, or the bytes of a frame that lacks only its sequence number."""
 
 
+MAX_TRACKED_INDEXES = 10_000
+"""Number of the upstream's indexes that are mapped to ours: an upstream may send new ones without end."""
+
+
 class _Stage(Enum):
     NO_PART_OPEN = "no part is open"
     PART_OPEN = "a part is open"
@@ -277,7 +281,8 @@ class OutputItems:
         index, event_type = chunk.get("output_index"), str(chunk.get("type"))
         if not isinstance(index, int):
             return
-        self._output_indexes[index] = index
+        if len(self._output_indexes) < MAX_TRACKED_INDEXES:
+            self._output_indexes[index] = index
         if event_type in (ITEM_ADDED, ITEM_DONE):
             raw_item = as_dict(chunk.get("item"))
             item = OutputItem.from_upstream(index, raw_item) if event_type == ITEM_ADDED else None

@@ -19,6 +19,8 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 _TEXT_IDENTITY_KEYS = ("type", "index", "output_index", "content_index", "summary_index", "item_id")
 """Fields that identify the text of a chunk that has only one: the type of its event, and its block or item."""
+MAX_PENDING_SURROGATES = 1000
+"""Number of texts that may end in half a character at the same time. In further ones it is replaced."""
 MAX_UNCHECKED_BRACKETS = 500
 """Number of brackets in a chunk below which its nesting cannot exhaust the stack and is not checked."""
 
@@ -70,7 +72,7 @@ class ChunkDecoder:
 
     def _join_text(self, text: str, path: _Path) -> str:
         text = self.pending_surrogates.pop(path, "") + text
-        if "\ud800" <= text[-1] <= "\udbff":
+        if "\ud800" <= text[-1] <= "\udbff" and len(self.pending_surrogates) < MAX_PENDING_SURROGATES:
             self.pending_surrogates[path] = text[-1]
             text = text[:-1]
         return _pair_surrogates(text)
