@@ -15,15 +15,15 @@ KIB, MIB = 1024, 1024 * 1024
 
 
 _MINIMUMS = {
-    **dict.fromkeys(("header", "held", "args", "event", "values", "choices", "calls", "text", "stream"), 1),
+    **dict.fromkeys(("header", "held", "args", "event", "values", "choices", "calls", "text", "stream", "seals"), 1),
     "blanks": 64,
     "name": 64,
 }
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Size limits. All are counted in characters, except `event` and `stream` (in bytes), and the numbers of `values`,
-    `choices` and `calls`.
+    """Size limits. All are counted in characters, except `event`, `stream` and `seals` (in bytes), and the numbers of
+    `values`, `choices` and `calls`.
 
     Above a limit, `flush` sends the buffered text to the client and restarts parsing; `error` ends the reply.
     """
@@ -55,6 +55,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     they have to be kept. More is always an error, whatever the value of `over`."""
     stream: int = 512 * MIB
     """Size of a streamed reply. More is always an error, whatever the value of `over`."""
+    seals: int = 32 * MIB
+    """Sealed thinking that a client sends back, unpacked: in one request, in bytes. More is always an error, whatever
+    the value of `over`."""
     over: Literal["flush", "error"] = "flush"
     """Action when a limit is exceeded: `flush` or `error`."""
 

@@ -46,6 +46,7 @@ __all__ = [
     "read_envelope",
     "read_past_reasoning",
     "read_value_envelope",
+    "unpacked_size",
     "write_envelope",
     "write_value_envelope",
 ]
@@ -62,8 +63,10 @@ ENVELOPES_PATTERN = re.compile(f"(?:{ENVELOPE_PATTERN.pattern})+", re.ASCII)
 """One envelope, or several concatenated."""
 KEY_PURPOSE = b"interlingua: envelopes of thinking"
 """Separates the cipher's key from other uses of the same secret."""
-MAX_ENVELOPE_BYTES = 64 * 1024 * 1024
+MAX_ENVELOPE_BYTES = 32 * 1024 * 1024
 """Maximum size of an envelope's content after decompression."""
+UNPACK_STEP_BYTES = 64 * 1024
+"""Bytes that are unpacked at a time to measure an envelope."""
 OwnershipCheck: TypeAlias = Callable[[Seal], bool]
 """Predicate: true if the data comes from the upstream that receives the request."""
 
@@ -119,13 +122,37 @@ def read_envelope(text: str, key: bytes) -> Reasoning | None:
     return pieces[0] if len(pieces) == 1 else _join_values(pieces)
 
 
-def _decode_envelope(encoded: str, key: bytes) -> Reasoning | None:
+def unpacked_size(text: str, key: bytes, limit: int) -> int:
+    """Return the size of the content of an envelope, or of several, in bytes: no more than `limit` is unpacked.
+
+    Returns: the size; 0 if the text cannot be read; more than the limit if the content is larger.
+    """
+    size = 0
+    for encoded in ENVELOPE_PATTERN.findall(text):
+        decompressor, data = zlib.decompressobj(), _decrypt(encoded, key) or b""
+        try:
+            while data and size <= limit:
+                size += len(decompressor.decompress(data, UNPACK_STEP_BYTES))
+                data = decompressor.unconsumed_tail
+        except zlib.error:
+            continue
+    return size
+
+
+def _decrypt(encoded: str, key: bytes) -> bytes | None:
+    """Return the compressed content of an envelope; None if it cannot be read."""
     from cryptography.exceptions import InvalidTag
 
     try:
         encrypted = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
-        packed = load_cipher()(_cipher_key(key)).decrypt(encrypted, None)
+        return load_cipher()(_cipher_key(key)).decrypt(encrypted, None)
     except (ValueError, InvalidTag):
+        return None
+
+
+def _decode_envelope(encoded: str, key: bytes) -> Reasoning | None:
+    packed = _decrypt(encoded, key)
+    if packed is None:
         return None
     try:
         unpacked = zlib.decompressobj().decompress(packed, MAX_ENVELOPE_BYTES)

@@ -92,6 +92,7 @@ def prepare_request(
     if model is not None:
         body = {**body, "model": model}
     context = _RequestContext(get_profile(upstream or UNKNOWN_PROFILE), options, strict)
+    reasoning_fields.check_unpacked_size(body, source_wire.REASONING_FIELDS, options.seal_key, options.limits.seals)
     if source == target:
         original, request, written, findings = _translate_same_wire(body, context, target_wire)
     else:

@@ -19,15 +19,18 @@ from interlingua.core.reasoning_signatures import (
     OwnershipCheck,
     is_envelope,
     read_envelope,
+    unpacked_size,
     write_value_envelope,
 )
 from interlingua.core.reply import Reasoning
+from interlingua.errors import BadRequest
 from interlingua.events import Finding, Seal
 
 __all__ = [
     "EACH_ITEM",
     "ObjectRewrite",
     "ReasoningFields",
+    "check_unpacked_size",
     "report_foreign_signature",
     "restore_reasoning",
     "rewrite_path",
@@ -96,6 +99,30 @@ def sign_reasoning(body: Json, fields: ReasoningFields, options: Options) -> Jso
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_unpacked_size(request: Json, fields: ReasoningFields, key: bytes, limit: int) -> None:
+    """Raise BadRequest if the envelopes in a client's request unpack to more than `limit` bytes.
+
+    A client can send the same small envelope, which unpacks to much more, a thousand times.
+    """
+    size = 0
+
+    def measure(node: Json, location: str) -> list[Json]:
+        nonlocal size
+        for value in node.values():  # of objects of any type: readers accept a seal in some unknown types
+            if isinstance(value, str) and is_envelope(value):
+                size += unpacked_size(value, key, limit - size)
+        if size > limit:
+            message = f"the sealed thinking of the request unpacks to more than {limit:,} bytes"
+            raise TooMuchReasoning(location, message, "send less of it back, or increase limits.seals")
+        return [node]
+
+    _rewrite_paths(request, fields.request_paths, measure)
+
+
+class TooMuchReasoning(BadRequest):
+    status = 413
 
 
 def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes) -> list[Finding]:

@@ -125,7 +125,12 @@ class UpstreamFailover:
     async def _prepare(self, route: Route) -> UpstreamRequest:
         """Translate the request for this upstream. Raises InterlinguaError if it cannot be translated."""
         size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
-        return await self._work_threads.run(size, prepare_upstream_request, self._client_request, route, *arguments)
+        upstream_request = await self._work_threads.run(
+            size, prepare_upstream_request, self._client_request, route, *arguments
+        )
+        # It can be larger than the client's, because sealed thinking is unpacked.
+        self._memory.resize(max(self._memory.size, 2 * len(upstream_request.exchange.body)))
+        return upstream_request
 
     async def _prepare_next(self, remaining: list[Route]) -> UpstreamRequest | None:
         """Return the request for the next route that it can be translated for; None if there is none."""
