@@ -169,7 +169,7 @@ class NestedValues:
     def _report_stray_text(self, text: str, source: TextBuffer, sink: EventSink) -> None:
         if text.strip():
             sink.report("text-in-section", "text between elements: kept as text")
-            sink.emit_text(text, source.channel)
+            sink.emit_text(sink.strip_special_tokens(text), source.channel)
 
     def _read_closing_tag(self, key: str, marker: str | None, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume the rest of a closing tag. Any other marker ends the element without a closing tag."""

@@ -237,7 +237,7 @@ class TypedElements:
         text, marker = yield from source.take_until(self._element_markers, sink.limits.held)
         if text.strip():
             sink.report("text-in-section", "text between elements: kept as text")
-            sink.emit_text(text, source.taken_channel)
+            sink.emit_text(sink.strip_special_tokens(text), source.taken_channel)
         return "" if marker is None and not source.closed else marker
 
     def _finish(self, key: str, marker: str | None, args: ObjectWriter, sink: EventSink) -> str | None:
