@@ -67,8 +67,8 @@ def test_seal_in_an_object_of_unknown_type_counts() -> None:
 
 def test_joined_seals_count() -> None:
     seal = write_value_envelope("x" * 300_000, "openai-responses", "up", KEY) * 20
+    options = Options(seal_key=KEY, limits=Limits(seals=2 * MIB))
     with pytest.raises(BadRequest, match="unpacks to more than"):
-        options = Options(seal_key=KEY, limits=Limits(seals=2 * MIB))
         prepare_request(request("openai-responses", seal, 1), "openai-responses", "openai-chat", options=options)
 
 
