@@ -157,7 +157,7 @@ def test_19_slow_client_applies_back_pressure_with_bounded_memory(upstream: Upst
     pieces = [piece] * (total // len(piece) + 1)
     model = upstream.add("19", up.send_headers(), up.send(up.ROLE), up.send_pieces(pieces), up.send(up.DONE))
     with (
-        run_gateway(config=CONFIG.format(url=upstream.url)) as gateway,
+        run_gateway(config=CONFIG.format(url=upstream.url) + f"limits: {{text: {2 * total}}}\n") as gateway,
         open_request(gateway, MESSAGES, model) as sock,
     ):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MIB)  # a fixed size, so the kernel does not enlarge it
