@@ -16,7 +16,6 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.app import make_app
 from interlingua.gateway.demo import server as demo
 from interlingua.gateway.http.connection_listener import ConnectionListener
-from interlingua.gateway.http.memory_budget import use_one_heap
 from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.heartbeat import INTERVAL_SECONDS, Heartbeat
@@ -70,7 +69,6 @@ class Worker:
         load_cipher()  # now, because the import takes a tenth of a second
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects, but few reference cycles
-        use_one_heap()
         if self._heartbeat is not None:
             self._heartbeat.write_stack_on_signal()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
