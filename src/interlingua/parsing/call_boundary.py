@@ -73,18 +73,21 @@ class CallBoundary:
         """Return the position of the first marker between `pos` and `end` that may end a call, or None."""
         prefix = self._common_prefix
         if len(prefix) > 1:
-            # One character is found ten times as fast as two, and many texts do not contain `|`.
+            # One character is found ten times as fast as two, and the second one is rare: `|` in `<|tool_call_end|>`.
             second_pos = text.find(prefix[1], pos + 1, end)
             if second_pos < 0:
                 return None
             pos = second_pos - 1
         # `str.find` is many times faster than a pattern, unless the text has many places that begin like a marker.
-        for _ in range(MAX_FALSE_STARTS if prefix else 0):
-            pos = text.find(prefix, pos, end)
-            match = self.starts.match(text, pos) if pos >= 0 else None
-            if pos < 0 or match is not None:
-                return pos if match is not None and match.end() <= end else None
-            pos += 1
+        if prefix:
+            for _ in range(MAX_FALSE_STARTS):
+                pos = text.find(prefix, pos, end)
+                if pos < 0:
+                    return None
+                match = self.starts.match(text, pos)
+                if match is not None:
+                    return pos if match.end() <= end else None
+                pos += 1
         match = self.starts.search(text, pos, end)
         return match.start() if match is not None else None
 

@@ -9,6 +9,7 @@ not closed in its paragraph is ordinary text.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
@@ -153,26 +154,25 @@ class CodeTracker:
         return _LANGUAGE.fullmatch(self._info) is None
 
     def is_in_span_before(self, whitespace: str) -> bool:
-        """Return whether a marker after this whitespace is inside a code span. Adds nothing."""
-        if not self.in_span:
-            return False
-        state = self._state
-        self._scan(whitespace, 0, stop=False)
-        self.end()
-        in_span = self._mode is _Mode.SPAN
-        self._state = state
-        return in_span
+        """Return whether a marker after this whitespace is inside a code span."""
+        return self._would_hold_after(whitespace, lambda: self._mode is _SPAN)
 
     def follows_older_span(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace begins a line, and only a span from an earlier line is open."""
+        return self._would_hold_after(
+            whitespace, lambda: self._mode is _SPAN and not self._in_first_line and self._is_blank
+        )
+
+    def _would_hold_after(self, whitespace: str, condition: Callable[[], bool]) -> bool:
+        """Return whether a code span is open and the condition would hold after this whitespace. Adds nothing."""
         if not self.in_span:
             return False
         state = self._state
         self._scan(whitespace, 0, stop=False)
         self.end()
-        is_older = self._mode is _SPAN and not self._in_first_line and self._is_blank
+        holds = condition()
         self._state = state
-        return is_older
+        return holds
 
     def scan(self, text: str, start: int = 0) -> int:
         """Add the text from `start` to the closing delimiter of the current code, or to its end.

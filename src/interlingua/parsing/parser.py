@@ -250,15 +250,18 @@ class NativeTextParser:
     def _read_text_marker(self, marker: str) -> Read[None]:
         """Read the beginning or the end of a message with text. It is reported if it is in the middle of the text."""
         source = self._source
-        is_stray = source.marker_follows_text and not self._sink.thinking
+        is_after_text = source.marker_follows_text and not self._sink.thinking
         self._sink.thinking = False
-        if is_stray and marker in self._text_closers:
-            channel = source.channel
-            follower = yield from source.peek(self._markers)
-            is_stray = follower is None and source.channel is channel
-            is_stray = is_stray and (yield from source.peek_after_space()) not in JSON_OPENERS
-        if is_stray:
+        if is_after_text and (marker not in self._text_closers or (yield from self._text_continues())):
             self._sink.report("stray-marker", f"{marker.strip()} inside a text: dropped", source.offset)
+
+    def _text_continues(self) -> Read[bool]:
+        """Return whether text follows on the same channel, and neither a marker nor the JSON of a call."""
+        source = self._source
+        channel = source.channel
+        if (yield from source.peek(self._markers)) is not None or source.channel is not channel:
+            return False
+        return (yield from source.peek_after_space()) not in JSON_OPENERS
 
     def _read_without_tools(self) -> Read[None]:
         """Read a reply to a request without tools. Only the message structure of the dialect is parsed."""

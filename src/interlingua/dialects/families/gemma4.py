@@ -5,9 +5,9 @@
 
 The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking is
 in `<|channel>thought … <channel|>`; its label may be missing. Seen in the field: strings without their opening quote
-or without quotes; the quote token inside a string instead of a `"`, as which it is read, with a finding: it ends the
-string only before a param or the end of the call; calls that a string quotes, which are data; plain `"` around strings;
-bare numbers where the schema requires a string; missing closers.
+or without quotes; calls that a string quotes, which are data; plain `"` around strings; bare numbers where the schema
+requires a string; missing closers. The quote token also occurs inside strings. It ends a string only before a param or
+the end of the call; elsewhere it is read as `"`, with a finding.
 
 FunctionGemma quotes every value. The schema determines the type; without a schema, JSON becomes a value.
 """
