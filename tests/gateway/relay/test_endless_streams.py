@@ -15,7 +15,7 @@ CONFIG = """
 upstreams:
   test:
     url: {url}
-    timeouts: {{connect: 5, first_event: 20, idle: 20, total: 1}}
+    timeouts: {{connect: 5, first_event: 20, idle: 20, stream: 1}}
     retries: {{attempts: 1}}
 limits: {{stream: 1048576}}
 """
@@ -31,13 +31,13 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 def test_stream_has_a_longest_duration(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     model = upstream.add(f"slow-{wire}", up.send_headers(), up.send_pieces([up.ROLE, *[up.delta("x")] * 100], 0.1))
     got = request_reply(gateway, wire, model)
-    assert b"the reply took longer than 1 s" in got.body
+    assert b"the stream took longer than 1 s" in got.body
     assert set(reply_text(got, wire)) == {"x"}
 
 
 def test_stream_without_content_has_a_longest_duration(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("empty", up.send_headers(), up.send_pieces([up.ROLE] * 100, 0.1))
-    assert b"the reply took longer than 1 s" in request_reply(gateway, WIRES[0], model).body
+    assert b"the stream took longer than 1 s" in request_reply(gateway, WIRES[0], model).body
 
 
 @pytest.mark.parametrize("wire", WIRES)

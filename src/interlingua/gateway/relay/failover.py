@@ -180,9 +180,11 @@ class UpstreamFailover:
         record.upstream_status = 0
         try:
             with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
-                total_deadline.set_timeout("the reply", timeouts.total)
                 if self._client_request.stream:
+                    total_deadline.set_timeout("the stream", timeouts.stream)
                     deadline.set_timeout("the first event", timeouts.first_event)
+                else:
+                    total_deadline.set_timeout("the reply", timeouts.total)
                 reply = await self._post(upstream_request)
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:

@@ -250,7 +250,7 @@ class Relay:
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
             with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
-                total_deadline.set_timeout("the reply", reply.route.timeouts.total)
+                total_deadline.set_timeout("the stream", reply.route.timeouts.stream)
                 while not translator.ended:
                     deadline.set_timeout(
                         "the next event",

@@ -45,8 +45,9 @@ class Timeouts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     idle: Seconds = 120
     """Seconds between two chunks of a stream."""
     total: Seconds = 3600
-    """Seconds for a complete reply, from sending the request to the last byte; for a stream, from its first content to
-    the last byte, and the same time before."""
+    """Seconds for a complete reply, from sending the request to the last byte."""
+    stream: Seconds = 14_400
+    """Seconds for a stream, from its first content to the last byte, and the same time before. Default: four hours."""
 
 
 class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
