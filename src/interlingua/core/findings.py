@@ -16,7 +16,7 @@ FINDING_KINDS: dict[str, str] = {
     "section-not-closed": "a section of calls without its closing marker: treated as closed",
     "text-in-section": "text between the calls of a section: kept as text",
     "no-separator": "arguments directly after the header, without the separator marker: accepted as arguments",
-    "call-not-closed": "a call without its closing marker: treated as closed",
+    "call-not-closed": "a call without its closing marker: treated as closed; incomplete if a part may be missing",
     "string-not-closed": "a JSON string that is not closed at the end of its call: the call is marked as incomplete",
     "value-not-closed": "a param's value without its closing marker: treated as closed",
     "ambiguous-value": "a param's value that quotes a part of a call: its end is ambiguous, so the call is incomplete",

@@ -136,8 +136,9 @@ class BoundaryStarts:
         pos = self._searched_to - offset
         start = boundary.find_start(text, pos, len(text))
         self._found = start is not None
-        if start is None and not closed and (partial := boundary.starts.partial_start(text, pos)) < len(text):
-            start = partial
+        partial = len(text) if closed else boundary.starts.partial_start(text, pos)
+        if partial < (len(text) if start is None else start):
+            start, self._found = partial, False  # the marker that was found may be a part of this one
         self._searched_to = offset + (len(text) if start is None else start)
         return start
 

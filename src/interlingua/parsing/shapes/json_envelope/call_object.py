@@ -14,10 +14,12 @@ from enum import Enum
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS
 from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.event_sink import CallBuilder, CallHeader, EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.keys import (
     CALL_LIST_KEYS,
+    CODE_FENCE,
     IGNORED_KEYS,
     WRAPPER_KEYS,
     CallEvidence,
@@ -77,6 +79,7 @@ class CallObjectReader:
         self._other_members: dict[str, str] = {}
         self._missing_commas = 0
         self._invalid_key = ""  # text at the place of a key that is not a key
+        self._breaks_off = False  # whether the object ends before its arguments, which may be missing
         self._is_list = False
 
     def read(self, *, read_to_end: bool) -> Read[ObjectOutcome]:
@@ -89,6 +92,9 @@ class CallObjectReader:
         if self._call is None and not self._refused and self._can_begin(ended=True):
             self._begin_call()
         if self._call is not None:
+            if not closed and not self._has_arguments:
+                marker = yield from self._source.peek(self._keys.cut_markers)
+                self._breaks_off = self._breaks_off or marker not in (*self._keys.closers, CODE_FENCE)
             return self._end_call(self._call, closed)
         if not closed and (read_to_end or self._refused):
             closed = yield from self._skip_remainder()
@@ -131,15 +137,21 @@ class CallObjectReader:
     def _end_call_without_arguments(self, call: CallBuilder) -> None:
         """End a call without an arguments member. Some models write the params next to the name instead."""
         params = [key for key in self._other_members if self._sink.offer.has_param(self._name or "", key)]
-        if not params:
+        if self._breaks_off:
+            self._report_missing_arguments()
+        elif not params:
             self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: accepted as a call")
-            call.end()
+        if not params:
+            call.end(complete=not self._breaks_off)
             return
         self._sink.report("mended-arguments", f"the params of {self._name!r} are next to its name: used as arguments")
         members = (f"{json.dumps(key, ensure_ascii=False)}: {self._other_members.pop(key)}" for key in params)
         self._replay_arguments(call, f"{{{', '.join(members)}}}")
         if not call.scanner.ended:  # a value is truncated: the client should not run the call
             call.end(complete=False)
+
+    def _report_missing_arguments(self) -> None:
+        self._sink.report("call-not-closed", f"the call of {self._name!r} breaks off: marked as incomplete")
 
     def _return_invalid_key(self) -> None:
         """Emit the invalid key as text after the call.
@@ -158,7 +170,7 @@ class CallObjectReader:
         scanner.scan('{"":' * (self._depth - 1) + '{"":""', 0)
         if (yield from self._source.peek(self._keys.all_markers)):
             return False
-        return (yield from self._copy_value(scanner, _discard, limit))
+        return (yield from self._copy_value(scanner, _discard, limit, self._keys.boundary))
 
     # ── the members ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,6 +186,7 @@ class CallObjectReader:
                     return True
             elif marker is None:
                 if not (yield from self._read_member()):
+                    self._breaks_off = not self._has_arguments and (separated or self._invalid_key != "")
                     return False
                 self._missing_commas += not separated
             separated = marker == "," or self._depth > depth
@@ -255,7 +268,8 @@ class CallObjectReader:
             return False
         limits, value = self._sink.limits, list[str]()
         limit = limits.header if self._call is None else limits.args if self._has_arguments else limits.held
-        ended = yield from self._copy_value(JsonScanner(), _discard if self._has_arguments else value.append, limit)
+        write = _discard if self._has_arguments else value.append
+        ended = yield from self._copy_value(JsonScanner(), write, limit, self._keys.boundary)
         if key in self._other_members and not self._has_arguments:
             self._sink.report("repeated-param", f"the key {key!r} is repeated: the last one counts")
         if key not in IGNORED_KEYS:
@@ -294,7 +308,7 @@ class CallObjectReader:
         """
         self._is_undecided = self._ends_with_id()
         if not self._is_undecided:
-            call.end()
+            call.end(complete=not self._breaks_off)
 
     @property
     def _can_get_id(self) -> bool:
@@ -302,7 +316,10 @@ class CallObjectReader:
 
     def _end_at_marker(self, call: CallBuilder, marker: str) -> None:
         """End a call whose arguments a marker has cut short."""
-        if self._ends_with_id():
+        if not call.scanner.first_char:
+            self._report_missing_arguments()
+            call.end(complete=False)
+        elif self._ends_with_id():
             call.end(complete=False)
         else:
             call.end_at_marker(is_closer=marker in self._keys.closers)
@@ -383,14 +400,14 @@ class CallObjectReader:
         """Consume and return the next key or name as JSON, or as much of it as there is."""
         source, keys, limit = self._source, self._keys, self._sink.limits.header
         is_tentative = self._evidence.is_tentative
-        if not is_tentative and (string := source.take_json_string(keys.cut_markers, limit, keys.boundary)):
+        if not is_tentative and (string := source.take_json_string(keys.cut_markers, limit, keys.key_boundary)):
             return string
         if (yield from source.peek_after_space()) != '"':
             return ""
         if is_tentative:
             return (yield from self._read_unmarked_string())
         text: list[str] = []
-        yield from self._copy_value(JsonScanner(), text.append, limit)
+        yield from self._copy_value(JsonScanner(), text.append, limit, keys.key_boundary)
         return "".join(text)
 
     def _read_unmarked_string(self) -> Read[str]:
@@ -412,9 +429,11 @@ class CallObjectReader:
         if not self._evidence.is_tentative:
             self._sink.report_over_limit(subject, limit)
 
-    def _copy_value(self, scanner: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:
+    def _copy_value(
+        self, scanner: JsonScanner, write: Callable[[str], None], limit: int, boundary: CallBoundary | None
+    ) -> Read[bool]:
         """Copy the next value. Return False if its end is not found."""
-        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit, self._keys.boundary)
+        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit, boundary)
         if marker == "":
             self._report_over_limit("a part of a possible call", limit)
         elif marker:

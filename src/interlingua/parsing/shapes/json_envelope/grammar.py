@@ -23,7 +23,7 @@ from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
 from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReader, ObjectOutcome
-from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
+from interlingua.parsing.shapes.json_envelope.keys import CODE_FENCE, CallEvidence, EnvelopeKeys
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = [
@@ -44,7 +44,6 @@ ENVELOPE_START_MARKERS = compile_markers("{", *(f"[{indent}{{" for indent in ARR
 SEPARATOR_MARKERS = compile_markers(*SEPARATORS)
 SPECIAL_TOKEN_PREFIX = "<|"
 """Prefix of the special tokens that a dialect has among markers of ordinary text."""
-CODE_FENCE = "```"
 CODE_FENCES = (CODE_FENCE, "```json")
 CODE_FENCE_MARKERS = compile_markers(*CODE_FENCES)
 TEMPLATE_FIELDS = {"name", "args", "id", "number"}
@@ -126,7 +125,8 @@ class JsonEnvelopeGrammar:
             all_markers=compile_markers(*shape.open, *shape.close, *dialect_markers),
             cut_markers=compile_markers(*shape.open, *shape.close, *dialect_markers, CODE_FENCE),
             name_end_markers=compile_markers('"', *shape.open, *shape.close, *dialect_markers),
-            boundary=_find_boundary(shape, dialect_markers),
+            boundary=_find_boundary(shape, dialect_markers, needs_closer=shape.write_close),
+            key_boundary=_find_boundary(shape, dialect_markers, needs_closer=False),
         )
         self._structure_markers = compile_markers(
             *OPENING_BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *CODE_FENCES, *dialect_markers
@@ -232,13 +232,12 @@ class JsonEnvelopeGrammar:
             envelope.finish()
 
 
-def _find_boundary(shape: JsonEnvelope, dialect_markers: tuple[str, ...]) -> CallBoundary | None:
+def _find_boundary(shape: JsonEnvelope, dialect_markers: tuple[str, ...], *, needs_closer: bool) -> CallBoundary | None:
     """Return the markers that end a call in a string that is never closed; None if there are none around calls."""
     closers = (*shape.close, *(fence for fence in shape.fences if fence == CODE_FENCE))
     if not (closers or shape.open):
         return None
-    needs_closer = bool(closers) and shape.write_close
-    return CallBoundary(closers, shape.open, (), dialect_markers, needs_closer=needs_closer)
+    return CallBoundary(closers, shape.open, (), dialect_markers, needs_closer=needs_closer and bool(closers))
 
 
 class _EnvelopeReader:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.markers import MarkerSet
 
-__all__ = ["CALL_LIST_KEYS", "IGNORED_KEYS", "WRAPPER_KEYS", "CallEvidence", "EnvelopeKeys"]
+__all__ = ["CALL_LIST_KEYS", "CODE_FENCE", "IGNORED_KEYS", "WRAPPER_KEYS", "CallEvidence", "EnvelopeKeys"]
+
+CODE_FENCE = "```"
 
 WRAPPER_KEYS = ("function", "function_call", "tool_call")
 """Keys under which some models nest the call object, or only the name."""
@@ -61,3 +63,5 @@ class EnvelopeKeys(NamedTuple):
     """Markers that end a key or name of a tentative object: its quote, or any marker before it."""
     boundary: CallBoundary | None
     """Markers that end a call in a string that is never closed; None if the dialect has none."""
+    key_boundary: CallBoundary | None
+    """The same for a key or a name. No key quotes a call, so an opener without a closer before it is enough."""
