@@ -7,6 +7,7 @@ from collections.abc import Callable
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.common.repeated_params import report_repeated
 from interlingua.parsing.shapes.line_params.lines import CRLF, NEWLINE, Follower, LineReader, ParamEnd
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -64,12 +65,10 @@ class ParamsReader:
 
     def _read_value(self, key: str) -> Read[Follower]:
         """Read one value, after its separator. Return what follows it."""
-        if key in self._args.keys:
-            self._sink.report(
-                "repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts"
-            )
-        self._last_key = key
         coercion = self._sink.offer.coercion_for(self._tool, key)
+        if key in self._args.keys:
+            report_repeated(key, coercion, self._args, self._sink)
+        self._last_key = key
         self._on_first_line = True
         if not coercion.can_be_value((yield from self._source.peek_after_space())):
             return (yield from self._stream_string(key, "", coercion))

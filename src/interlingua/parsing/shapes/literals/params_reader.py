@@ -13,6 +13,8 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.literals import MAX_DEPTH, literal_to_json
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.common.repeated_params import report_repeated
 from interlingua.parsing.shapes.literals.call_context import ArgumentsWriter, CallContext
 from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS,
@@ -77,6 +79,8 @@ class LiteralParamsReader:
     def _begin_param(self, key: str, _: BracketContext) -> None:
         if key in self._params and self._after_delimited_string:
             self._context.report_ambiguity(f"the param {key!r}, which the call already has")
+        elif key in self._params and isinstance(self._args, ObjectWriter):
+            report_repeated(key, self._offer.coercion_for(self._tool, key), self._args, self._context.sink)
         self._params.add(key)
         self._context.param = key
         self._args.begin_member(key)

@@ -21,6 +21,7 @@ from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.common.repeated_params import report_repeated
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
 from interlingua.parsing.shapes.tagged_params.tag import (
@@ -33,7 +34,7 @@ from interlingua.parsing.shapes.tagged_params.tag import (
 )
 from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam
-from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues, report_repeated
+from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["TaggedParams"]

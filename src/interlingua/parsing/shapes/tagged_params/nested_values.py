@@ -13,9 +13,10 @@ from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.common.repeated_params import report_repeated
 from interlingua.parsing.shapes.tagged_params.tag import HeadReader, Tag
 from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam, ValueEndRules
-from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext, report_repeated
+from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["NestedValues"]

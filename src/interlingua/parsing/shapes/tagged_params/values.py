@@ -21,7 +21,7 @@ from interlingua.parsing.shapes.tagged_params.value_end import (
 )
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["NO_LIMIT", "ParamContext", "TextValues", "report_repeated"]
+__all__ = ["NO_LIMIT", "ParamContext", "TextValues"]
 
 NO_LIMIT = 1 << 62
 TYPE_ATTRIBUTE = "type"
@@ -243,13 +243,6 @@ class TextValues:
 def _attributes(param: ParamContext) -> list[str]:
     """Return the attributes of a param without quotes, such as `type=number`."""
     return _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
-
-
-def report_repeated(key: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
-    """Report a key that an object has twice."""
-    sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
-    if coercion.accepts_string:
-        args.mark_incomplete()  # a value that quotes a param looks just like this
 
 
 def _type_attribute(value: Any, when_string: str) -> str:

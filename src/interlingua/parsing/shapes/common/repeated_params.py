@@ -1,0 +1,16 @@
+"""Params that a call already has."""
+
+from __future__ import annotations
+
+from interlingua.common.schema.coercion import ValueCoercion
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+
+__all__ = ["report_repeated"]
+
+
+def report_repeated(key: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
+    """Report a key that an object has twice."""
+    sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
+    if coercion.accepts_string:
+        args.mark_incomplete()  # a value that quotes a param looks just like this
