@@ -24,6 +24,7 @@ class ParamEnd(Enum):
     """The end of a value, except the key of the next param."""
 
     CLOSER = "closer"
+    CLOSER_AND_OPENER = "closer, and the opener of the next call on the same line"
     OPENER = "opener of the next call"
     CUT = "special token or change of the channel"
     LIMIT = "limit"
@@ -37,7 +38,7 @@ Follower: TypeAlias = str | ParamEnd
 class LineStart(NamedTuple):
     """The beginning of a line: `end` is a key, the closer, or an opener, which is not consumed.
 
-    Otherwise the line continues a value, and `text` is what was read of it.
+    If the line continues a value, `text` is what was read of it.
     """
 
     end: Follower | None
@@ -137,12 +138,12 @@ class LineReader:
                 is_certain = newline is None or source.channel is not channel
                 break
             line_end = (yield from self.read_start(source, lambda _: False)).end
-            if line_end is ParamEnd.OPENER:
-                name = yield from source.look_ahead(self._call_line, self._max_key_line_chars)
-                open_calls += name is not None and is_tool(name)
-            elif line_end is ParamEnd.CLOSER:
+            if line_end in (ParamEnd.CLOSER, ParamEnd.CLOSER_AND_OPENER):
                 is_certain = open_calls > 0
                 open_calls -= 1
+            if line_end in (ParamEnd.OPENER, ParamEnd.CLOSER_AND_OPENER):
+                name = yield from source.look_ahead(self._call_line, self._max_key_line_chars)
+                open_calls += name is not None and is_tool(name)
         source.searched_to, source.search_found_nothing = source.offset, is_certain
         source.rewind_to_mark()
         return is_certain
@@ -158,7 +159,10 @@ class LineReader:
         at_end = (yield from source.peek_char()) in (NEWLINE, "") or source.channel is not channel
         if at_end or (yield from source.peek(self._after_closer)):
             return LineStart(ParamEnd.CLOSER)
-        return LineStart(None, closer + blanks)
+        if not (yield from source.peek(self._openers)):
+            return LineStart(None, closer + blanks)
+        is_certain = bool(self._indent.literals)  # with indented values, no closer can be quoted
+        return LineStart(ParamEnd.CLOSER) if is_certain else LineStart(ParamEnd.CLOSER_AND_OPENER, closer + blanks)
 
 
 def _ignore(text: str) -> None:

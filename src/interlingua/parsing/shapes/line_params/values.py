@@ -44,9 +44,8 @@ class ParamsReader:
         while isinstance(next_line, str):
             next_line = yield from self._read_value(next_line)
         if next_line in (ParamEnd.OPENER, ParamEnd.CUT):
-            self._sink.report("call-not-closed", f"the call of {self._tool!r} was never closed: closed here")
-        if next_line is ParamEnd.CUT:
-            self._args.mark_incomplete()  # the model stopped here, and the value may be truncated
+            self._sink.report("call-not-closed", f"the call of {self._tool!r} was never closed: marked as incomplete")
+            self._args.mark_incomplete()  # the model stopped here: a value may be truncated, or a param missing
         if next_line is ParamEnd.CLOSER and not self._sink.has_ambiguous_value:
             yield from self._check_closer()
         if next_line is not ParamEnd.END_OF_TEXT:
@@ -83,6 +82,8 @@ class ParamsReader:
             value = coercion.convert(text)
             if value.problem is not None:
                 self._sink.report("bad-value", f"{key!r}: {value.problem}")
+                if NEWLINE in text:
+                    self._args.mark_incomplete()  # the lines may belong to something else
             self._args.begin_member(key)
             self._args.write_raw(value.json)
         return end
@@ -126,7 +127,7 @@ class ParamsReader:
                 copy(marker)
                 continue
             line = yield from self._lines.read_start(source, is_param)
-            if line.end is ParamEnd.OPENER and coercion.accepts_string:
+            if line.end in (ParamEnd.OPENER, ParamEnd.CLOSER_AND_OPENER) and coercion.accepts_string:
                 self._report_opener()
             elif line.end is not None:
                 return line.end
