@@ -469,10 +469,10 @@ class _ValueCopy:
         """Decide whether a closer ends the value, from the markers after it."""
         rules, source = self._rules, self._source
         is_slip = marker in rules.param.slips
-        is_doubled = False
         follower = yield from self._follower()
+        if self._quoted_params and self._param.accepts_string and follower in rules.closers.literals and not is_slip:
+            return _Verdict.DATA  # it closes a quoted param
         while follower in rules.closers.literals and not is_slip:
-            is_doubled = True
             yield from source.accept(rules.closers)
             yield from self._skip_closing_name()
             follower = yield from self._follower()
@@ -483,8 +483,6 @@ class _ValueCopy:
             return _Verdict.END if is_next else _Verdict.DATA
         if follower == "" or not self._param.accepts_string:
             return _Verdict.END
-        if self._quoted_params and is_doubled:
-            return _Verdict.DATA
         if follower in rules.around.param_starts:
             if follower in rules.param.open and not (yield from self._is_next_param()):
                 return _Verdict.DATA
