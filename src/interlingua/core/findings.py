@@ -24,7 +24,7 @@ FINDING_KINDS: dict[str, str] = {
     "call-in-code": "a call of an offered tool inside back-ticks or a code block that ends the reply: accepted",
     "opener-in-value": "a line of a value that looks like the start of a call: kept as text; the call is incomplete",
     "bad-value": "a param's value that does not match its type, in the schema or in the text: kept, often as a string",
-    "repeated-param": "a param that the call already has: forwarded; if it can be a string, the call is incomplete",
+    "repeated-param": "a param that the call already has: forwarded; after a string, the call is incomplete",
     "value-as-string": "a number or a bare word where only a string is valid: converted to a string",
     "no-quote": "a string without its quotes, or without the opening quote: accepted as a string",
     "unnamed-value": "a value without its key: assigned to the only possible param, else returned as text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
@@ -66,7 +67,8 @@ class ParamsReader:
         """Read one value, after its separator. Return what follows it."""
         coercion = self._sink.offer.coercion_for(self._tool, key)
         if key in self._args.keys:
-            report_repeated(key, coercion, self._args, self._sink)
+            preceding = map(partial(self._sink.offer.coercion_for, self._tool), self._args.keys)
+            report_repeated(key, preceding, self._args, self._sink)
         self._last_key = key
         self._on_first_line = True
         if not coercion.can_be_value((yield from self._source.peek_after_space())):

@@ -7,6 +7,7 @@ is known. Models omit brackets, commas and quotes: the text is read with its mos
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from json.encoder import encode_basestring as quoted
 
 from interlingua.common.jsontext.codec import read_json
@@ -80,7 +81,8 @@ class LiteralParamsReader:
         if key in self._params and self._after_delimited_string:
             self._context.report_ambiguity(f"the param {key!r}, which the call already has")
         elif key in self._params and isinstance(self._args, ObjectWriter):
-            report_repeated(key, self._offer.coercion_for(self._tool, key), self._args, self._context.sink)
+            preceding = map(partial(self._offer.coercion_for, self._tool), self._params)
+            report_repeated(key, preceding, self._args, self._context.sink)
         self._params.add(key)
         self._context.param = key
         self._args.begin_member(key)

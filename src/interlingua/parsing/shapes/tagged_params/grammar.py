@@ -455,7 +455,7 @@ class TaggedParamsGrammar:
         key, offer = head.name, sink.offer
         coercion = offer.coercion_for(name, key)
         if key in args.keys:
-            report_repeated(key, coercion, args, sink)
+            report_repeated(key, map(partial(offer.coercion_for, name), args.keys), args, sink)
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
         open_param = OpenParam(key, name, offer, args.keys, coercion.accepts_string or wraps_all)
         param = ParamContext(opener, open_param, head.attributes, coercion, wraps_all)

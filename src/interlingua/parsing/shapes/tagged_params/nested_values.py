@@ -151,7 +151,7 @@ class NestedValues:
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(head.name)
             if head.name in keys and not is_array:
-                report_repeated(head.name, child_coercion, args, sink)
+                report_repeated(head.name, map(coercion.member, keys), args, sink)
             keys.add(head.name)
             child = param._replace(key=head.name, accepts_string=child_coercion.accepts_string)
             marker = yield from self._read_element(child, child_coercion, depth + 1, args, source, sink)

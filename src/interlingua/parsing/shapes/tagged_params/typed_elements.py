@@ -213,7 +213,7 @@ class TypedElements:
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(child_key)
             if child_key in keys and not is_array:
-                report_repeated(child_key, child_coercion, args, sink)
+                report_repeated(child_key, map(coercion.member, keys), args, sink)
             keys.add(child_key)
             child_type = _find_value(self._type_pattern, attributes) or ""
             marker = yield from self._read_element(
