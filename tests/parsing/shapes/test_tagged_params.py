@@ -111,3 +111,12 @@ def test_value_that_quotes_calls_is_exact(dialect: str, before: str, quoted: str
     reply = il.parse(before + quoted + after, dialect, tools=[tool("say", ["s"]), tool("ls", [])])
     assert [call.arguments for call in reply.calls] == [json.dumps({"s": quoted})]
     assert reply.findings == []
+
+
+def test_call_with_an_object_and_params_is_incomplete() -> None:
+    text = '<tool_call>\n<function=write>\n{"path": "a"}\n<parameter=mode>\n3\n</parameter>\n</function>\n</tool_call>'
+    parser = il.Parser("qwen3_coder", tools=TOOLS)
+    streamed = il.fold([event for char in text for event in parser.feed(char)] + parser.close())
+    for reply in (il.parse(text, "qwen3_coder", tools=TOOLS), streamed):
+        assert [(call.arguments, call.complete) for call in reply.calls] == [('{"path": "a"}', False)]
+        assert "after-arguments" in {finding.kind for finding in reply.findings}

@@ -32,6 +32,8 @@ class JsonArgumentsReader:
 
     Any other marker also ends the arguments, but is not consumed. `fence` are markers of ordinary text that can come
     between the arguments and the closer. `boundary` are the markers that end a call in a string that is never closed.
+    `params` are markers of params, if a call can have these instead of JSON: before one of them, or if any marker but
+    the closer cuts the JSON short, the call is incomplete.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class JsonArgumentsReader:
         closers: MarkerSet,
         fence: MarkerSet | None = None,
         boundary: CallBoundary | None = None,
+        params: MarkerSet | None = None,
     ) -> None:
         self._all_markers = marks
         self._closers = closers
         self._fence_markers = fence
         self._boundary = boundary
+        self._param_markers = params
 
     def check_writable(self, call: Call) -> None:
         """Raise `RenderError` if these arguments would be parsed differently."""
@@ -67,11 +71,17 @@ class JsonArgumentsReader:
         limit = sink.limits.args if first in STREAMED_OPENERS and not call.awaits_name else sink.limits.held
         marker = yield from source.copy_json(call.scanner, self._all_markers, call.writer(first), limit, self._boundary)
         if call.scanner.ended:
-            call.end()
+            param = (yield from source.peek(self._param_markers)) if self._param_markers else None
+            if param:
+                sink.report("after-arguments", f"{param} after the end of the arguments: the call is incomplete")
+            call.end(complete=not param)
             yield from self._read_closer(source, sink)
         elif marker == "":
             sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
+        elif marker and self._param_markers and marker not in self._closers.literals:
+            call.end(complete=False)
+            source.put_back(marker)
         elif marker is not None:
             call.end_at_marker(is_closer=marker in self._closers.literals)
             self.unread_foreign_marker(marker, source)

@@ -164,7 +164,9 @@ class TaggedParamsGrammar:
         self._after_head = compile_markers(*self.inner_markers)
         self._values = self._make_values()
         self._arguments_reader = JsonArgumentsReader(
-            self._markers_in_call, compile_markers(*shape.call.close, *(shape.json.close if shape.json else ()))
+            self._markers_in_call,
+            compile_markers(*shape.call.close, *(shape.json.close if shape.json else ())),
+            params=compile_markers(*shape.param.open),
         )
 
     def _make_values(self) -> TextValues | NestedValues | TypedElements:
@@ -422,12 +424,12 @@ class TaggedParamsGrammar:
     def _read_param(
         self, opener: str, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
-        start, channel = source.offset, source.channel
+        start = source.offset
         head = yield from self._param_heads.read_before(self._after_head, source, sink)
+        if not head.name or not (head.is_ended or (yield from source.peek(self._values.openers))):
+            args.mark_incomplete()  # the head is truncated, and the value may be lost
         if head.name:
             return (yield from self._read_value(opener, head, name, args, source, sink))
-        if source.channel is not channel:
-            args.mark_incomplete()
         sink.report("broken-header", "a param that is cut off in its head: kept as text", start)
         sink.emit_leftover_text(head.attributes, source.channel)
         return ""

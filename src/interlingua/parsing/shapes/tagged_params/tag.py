@@ -86,6 +86,8 @@ class TagHead(NamedTuple):
 
     name: str
     attributes: str = ""
+    is_ended: bool = True
+    """False if its end marker is missing."""
 
     @property
     def attribute_names(self) -> list[str]:
@@ -222,9 +224,10 @@ class HeadReader:
         if head.name or not self._tag.end or not (yield from source.peek(body_markers)):
             return head
         unended_head = _parse_head(head.attributes, self._tag)
-        if unended_head.name:
-            sink.report("no-separator", f"{unended_head.name!r} without {self._tag.end[0]} after it: used as the name")
-        return unended_head
+        if not unended_head.name:
+            return unended_head
+        sink.report("no-separator", f"{unended_head.name!r} without {self._tag.end[0]} after it: used as the name")
+        return unended_head._replace(is_ended=False)
 
     def take_element(self, source: TextBuffer, limit: int) -> tuple[str, TagHead] | None:
         """Consume and return the opener and the head of an element, if they come next as templates write them.
