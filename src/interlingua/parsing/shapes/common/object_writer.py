@@ -21,6 +21,8 @@ class ObjectWriter:
         self._separator = "{"
         self.keys: set[str] = set()
         """The keys that were written."""
+        self.has_unclosed_value = False
+        """True if a value ended where the next member began, without its closer."""
         self._complete = True
 
     @property

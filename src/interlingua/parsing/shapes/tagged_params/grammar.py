@@ -395,8 +395,9 @@ class TaggedParamsGrammar:
                 return (yield from source.accept(self._call_closers)) is not None
             elif marker in self.inner_markers or marker in self._fragments:
                 sink.report("stray-marker", f"{marker} outside a param: dropped")
-                if self._shape.json is not None and marker in self._shape.json.open:
-                    args.mark_incomplete()
+                is_json = self._shape.json is not None and marker in self._shape.json.open
+                if is_json or (args.has_unclosed_value and marker in self._shape.param.close):
+                    args.mark_incomplete()  # the closer may belong to that value, which then quotes a param
                 marker = ""
             else:
                 sink.report("call-not-closed", f"the call of {name!r} was never closed: closed here")
@@ -413,12 +414,16 @@ class TaggedParamsGrammar:
             sink.report("no-opener", f"the param {key!r} without {self._shape.param.open[0]}: accepted", start)
             return (yield from self._read_value(self._shape.param.open[0], TagHead(key), name, args, source, sink))
         if marker in self._shape.param.close and isinstance(self._values, NestedValues):
+            if args.has_unclosed_value:
+                args.mark_incomplete()
             yield from self._values.read_unopened(text, partial(sink.offer.coercion_for, name), args, source, sink)
             return ""
         is_cut_marker = marker is None and source.closed and self._markers_in_call.is_partial(text.lstrip(), 0)
         if text.strip() and not is_cut_marker:
             sink.report("text-in-section", "text between the params of a call: kept as text", start)
             sink.emit_text(text, source.taken_channel)
+            if marker in self._shape.param.close:
+                args.mark_incomplete()  # the text may be the rest of a value that quotes a param
         return "" if marker is None and not source.closed else marker
 
     def _read_param(
@@ -461,7 +466,9 @@ class TaggedParamsGrammar:
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
         open_param = OpenParam(key, name, offer, args.keys, coercion.accepts_string or wraps_all)
         param = ParamContext(opener, open_param, head.attributes, coercion, wraps_all)
-        return self._values.read(param, args, source, sink)
+        marker = yield from self._values.read(param, args, source, sink)
+        args.has_unclosed_value |= marker in self._shape.param.open
+        return marker
 
 
 def _has_letter(marker: str) -> bool:

@@ -94,7 +94,7 @@ class NestedValues:
             return (yield from self._read_children(param, coercion, depth, args, source, sink))
         if marker is not None:
             self._write_leaf(param.key, text, coercion, args, sink)
-        return (yield from self._read_closing_tag(param.key, marker, source, sink))
+        return (yield from self._read_closing_tag(param.key, marker, args, source, sink))
 
     def _read_string(
         self, param: OpenParam, coercion: ValueCoercion, args: ObjectWriter, source: TextBuffer, sink: EventSink
@@ -111,14 +111,14 @@ class NestedValues:
             if not is_too_long:
                 if marker is not None:
                     self._write_leaf(param.key, text, coercion, args, sink)
-                return (yield from self._read_closing_tag(param.key, marker, source, sink))
+                return (yield from self._read_closing_tag(param.key, marker, args, source, sink))
         args.write_raw('"')
         if text:
             args.write_text(text)
         marker = yield from self._string_ends.copy_element(args.write_text, NO_LIMIT, param, args, source, sink)
         if marker is not None:
             args.write_raw('"')
-        return (yield from self._read_closing_tag(param.key, marker, source, sink))
+        return (yield from self._read_closing_tag(param.key, marker, args, source, sink))
 
     def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
         if not text.strip() and not (text and coercion.accepts_string):
@@ -159,7 +159,7 @@ class NestedValues:
                 marker = yield from self._read_between_elements(source, sink)
         if marker is not None:
             args.write_raw("]" if is_array else "}")
-        return (yield from self._read_closing_tag(param.key, marker, source, sink))
+        return (yield from self._read_closing_tag(param.key, marker, args, source, sink))
 
     def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker between elements. Text before it is emitted as text."""
@@ -172,10 +172,14 @@ class NestedValues:
             sink.report("text-in-section", "text between elements: kept as text")
             sink.emit_text(sink.strip_special_tokens(text), source.channel)
 
-    def _read_closing_tag(self, key: str, marker: str | None, source: TextBuffer, sink: EventSink) -> Read[str | None]:
+    def _read_closing_tag(
+        self, key: str, marker: str | None, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
         """Consume the rest of a closing tag. Any other marker ends the element without a closing tag."""
         if marker in self._tag.close:
-            yield from self._heads.read(source, sink.limits.header)
+            head = yield from self._heads.read(source, sink.limits.header)
+            if head.name != key and head.name in args.keys:
+                args.mark_incomplete()  # it may close the value before, which then quotes the head of this one
             return ""
         if marker:
             sink.report("value-not-closed", f"the value of {key!r} was never closed: closed here")

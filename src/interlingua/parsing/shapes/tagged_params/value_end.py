@@ -251,6 +251,7 @@ class _ValueCopy:
         self._open_calls = self._open_params = 0  # openers after the value that are not closed
         self._json: JsonScanner | None = None  # created at the first marker in a value that is JSON
         self._scanned_pieces = 0
+        self._is_ambiguous = False
         self._quote_offset = -1  # offset of the next quote that may close a JSON string
         self._quote_closes = False
 
@@ -282,6 +283,8 @@ class _ValueCopy:
                     source.drop_mark()
                     return self._end_at_closer(lead, marker, verdict)
                 self._write(lead + source.take_marked())
+                if not self._param.accepts_string and not self._is_ambiguous:
+                    self._report_ambiguous()  # it quotes nothing: it may itself be quoted in the value before it
                 self._quoted_params = max(0, self._quoted_params - 1)
             else:
                 self._source.set_mark(marker)
@@ -330,6 +333,7 @@ class _ValueCopy:
         return ""
 
     def _report_ambiguous(self) -> None:
+        self._is_ambiguous = True
         self._sink.report(
             "ambiguous-value",
             f"the value of {self._param.key!r} quotes part of a call: its end is ambiguous, and the call is incomplete",
