@@ -19,7 +19,7 @@ FINDING_KINDS: dict[str, str] = {
     "call-not-closed": "a call without its closing marker: treated as closed; incomplete if a part may be missing",
     "string-not-closed": "a JSON string that is not closed at the end of its call: the call is marked as incomplete",
     "value-not-closed": "a param's value without its closing marker: treated as closed",
-    "ambiguous-value": "a param's value that quotes a part of a call: its end is ambiguous, so the call is incomplete",
+    "ambiguous-value": "a param's value that quotes a part of a call, or unclear line breaks: the call is incomplete",
     "quoted-call": "a call inside back-ticks or a code block, with text after it: kept as text",
     "call-in-code": "a call of an offered tool inside back-ticks or a code block that ends the reply: accepted",
     "opener-in-value": "a line of a value that looks like the start of a call: kept as text; the call is incomplete",

@@ -87,7 +87,23 @@ def test_other_notations(shape: LineParams, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "\n", "\n\na", "a\n", "a\n\nb\n", "  a", "a\n  b: c\n", "@@end", "path: x", "\r", "a\r\n", "1", "{"]
+    "value",
+    [
+        "",
+        "\n",
+        "\n\na",
+        "a\n",
+        "a\n\nb\n",
+        "  a",
+        "a\n  b: c\n",
+        "@@end",
+        "path: x",
+        "\r",
+        "a\r\n",
+        "\r\nb\r",
+        "1",
+        "{",
+    ],
 )
 @pytest.mark.parametrize("dialect", USER_DIALECTS.values(), ids=lambda dialect: dialect.name)
 def test_strings_survive_a_round_trip(dialect: il.Dialect, value: str) -> None:

@@ -5,8 +5,8 @@ can be a string, only a param of the tool that has not been read yet counts as a
 such as `else:`. The type of a value comes from the tool's schema. The params may also be one JSON object.
 
 A string that quotes a line with an opener or a closer is exact only if its lines are indented. Otherwise its end is
-ambiguous: the call and those after it are incomplete. If the name of the tool is followed by `\\r\\n`, so are the lines
-of the call: then `\\r\\n` is a line break, and values contain `\\n`.
+ambiguous: the call and those after it are incomplete. If the name of the tool or a value is followed by `\\r\\n`, so
+are the further lines of the call: then `\\r\\n` is a line break, and values contain `\\n`.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ class LineParamsGrammar:
     def _write_call(self, call: Call) -> str:
         if valid_name(call.name) is None or call.name.endswith(self._shape.name_end or NEWLINE):
             raise RenderError(f"{call.name!r} cannot be written as a name", "use letters, digits, '.', '-' and '_'")
-        params = (self._write_param(key, value) for key, value in read_members(call).items())
-        return NEWLINE.join((self._shape.open[0] + call.name + self._shape.name_end, *params, self._shape.close[0]))
+        params = [self._write_param(key, value) for key, value in read_members(call).items()]
+        written = NEWLINE.join((self._shape.open[0] + call.name + self._shape.name_end, *params, self._shape.close[0]))
+        # Before LF, a CR at the end of a value would be a part of the line break.
+        return written.replace(NEWLINE, CRLF) if any(param.endswith("\r") for param in params) else written
 
     def _write_param(self, key: str, value: Any) -> str:
         if not is_key(key):

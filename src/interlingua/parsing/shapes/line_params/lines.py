@@ -58,8 +58,8 @@ class LineReader:
         tokens: tuple[str, ...],
     ) -> None:
         """`tokens` are the special tokens among `dialect_markers`, such as the end of a turn."""
-        self.ends = {line_break: compile_markers(NEWLINE, line_break, *tokens) for line_break in (NEWLINE, CRLF)}
-        """Markers that end a line, by the line break after the name of the call."""
+        self.ends = compile_markers(NEWLINE, CRLF, *tokens)
+        """Markers that end a line."""
         self._line_breaks = compile_markers(NEWLINE)
         self._last_token: tuple[WordSequence, ...] = ((tokens, (*tokens, END_OF_TEXT)),)
         self._openers = compile_markers(*openers)

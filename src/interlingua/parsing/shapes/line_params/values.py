@@ -30,11 +30,11 @@ class ParamsReader:
         sink: EventSink,
     ) -> None:
         self._lines = lines
-        self._line_ends = lines.ends[line_break]
         self._tool = tool
         self._args = args
         self._source = source
         self._sink = sink
+        self._has_crlf = line_break == CRLF  # whether CRLF ends the lines of the call, and is not part of a value
         self._on_first_line = True
         self._opener_reported = False
         self._last_key = ""
@@ -106,6 +106,7 @@ class ParamsReader:
         string: files quote calls, and a quoted call must never run.
         """
         copied = 0
+        copied_crlf = False
 
         def copy(text: str) -> None:
             nonlocal copied
@@ -117,7 +118,7 @@ class ParamsReader:
 
         source, channel = self._source, self._source.channel
         while copied <= limit:
-            marker = yield from source.copy_value(self._line_ends, copy, limit - copied, channel)
+            marker = yield from source.copy_value(self._lines.ends, copy, limit - copied, channel)
             if marker is None:
                 return ParamEnd.END_OF_TEXT
             if marker == "":
@@ -132,10 +133,24 @@ class ParamsReader:
             if line.end in (ParamEnd.OPENER, ParamEnd.CLOSER_AND_OPENER) and coercion.accepts_string:
                 self._report_opener()
             elif line.end is not None:
+                if marker == CRLF:
+                    self._expect_crlf(copied_crlf)
                 return line.end
-            copy((NEWLINE if copied or not self._on_first_line else "") + line.text)
+            is_data = marker == CRLF and not self._has_crlf
+            copied_crlf = copied_crlf or is_data
+            copy((CRLF if is_data else NEWLINE if copied or not self._on_first_line else "") + line.text)
             self._on_first_line = False
         return ParamEnd.LIMIT
+
+    def _expect_crlf(self, copied_crlf: bool) -> None:
+        """Handle CRLF after a value: from here on, it is a line break.
+
+        If CRLF was copied to the same value, it may have been a line break there, too.
+        """
+        self._has_crlf = True
+        if copied_crlf:
+            self._args.mark_incomplete()
+            self._sink.report("ambiguous-value", f"the CRLF in {self._last_key!r} may be line breaks of the call: kept")
 
     def _report_opener(self) -> None:
         if not self._opener_reported:
