@@ -269,7 +269,8 @@ class CallObjectReader:
         limits, value = self._sink.limits, list[str]()
         limit = limits.header if self._call is None else limits.args if self._has_arguments else limits.held
         write = _discard if self._has_arguments else value.append
-        ended = yield from self._copy_value(JsonScanner(), write, limit, self._keys.boundary)
+        boundary = self._keys.key_boundary if key in IGNORED_KEYS else self._keys.boundary
+        ended = yield from self._copy_value(JsonScanner(), write, limit, boundary)
         if key in self._other_members and not self._has_arguments:
             self._sink.report("repeated-param", f"the key {key!r} is repeated: the last one counts")
         if key not in IGNORED_KEYS:

@@ -64,4 +64,4 @@ class EnvelopeKeys(NamedTuple):
     boundary: CallBoundary | None
     """Markers that end a call in a string that is never closed; None if the dialect has none."""
     key_boundary: CallBoundary | None
-    """The same for a key or a name. No key quotes a call, so an opener without a closer before it is enough."""
+    """The same for keys, names and ids. None of them quotes a call, so an opener without a closer is enough."""
