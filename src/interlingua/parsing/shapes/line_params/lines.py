@@ -71,6 +71,7 @@ class LineReader:
         self._call_line = Lookahead(
             *((*literal_sequence(opener), r"[ \t]*+", r"([\w.:-]++)", r"[^\w.:-]") for opener in openers)
         )
+        self._markers = compile_markers(*openers, *closers)
         key_lines = [(f"({_KEY})", *literal_sequence(separator)) for separator in sorted(separators, key=len)]
         self._key_line = Lookahead(*key_lines)
         self._key_line_after_space = Lookahead(*((r"\s*+", *key_line) for key_line in key_lines))
@@ -147,6 +148,10 @@ class LineReader:
         source.searched_to, source.search_found_nothing = source.offset, is_certain
         source.rewind_to_mark()
         return is_certain
+
+    def contains_structure(self, text: str) -> bool:
+        """Return whether a value contains several lines, or a marker of a call."""
+        return NEWLINE in text or self._markers.search(text, 0) is not None
 
     def ends_reply(self, token: str, source: TextBuffer) -> Read[bool]:
         """Return whether only another token, or nothing, follows the token that was just read. Consumes nothing."""

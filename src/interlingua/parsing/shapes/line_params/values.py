@@ -84,8 +84,8 @@ class ParamsReader:
             value = coercion.convert(text)
             if value.problem is not None:
                 self._sink.report("bad-value", f"{key!r}: {value.problem}")
-                if NEWLINE in text:
-                    self._args.mark_incomplete()  # the lines may belong to something else
+                if self._lines.contains_structure(text):
+                    self._args.mark_incomplete()  # a part of it may belong to something else
             self._args.begin_member(key)
             self._args.write_raw(value.json)
         return end
