@@ -31,7 +31,8 @@ ERROR_DESCRIPTIONS = {
     404: "The model is unknown.",
     405: "The path does not support this method. `allow` lists the supported methods.",
     408: "The request headers took longer than `limits.head` to arrive.",
-    413: "The request body is larger than `limits.body`.",
+    413: "The request exceeds a limit: its size (`limits.body`), its number of JSON values (`limits.values`), the "
+    "memory that it needs (`limits.memory`), or its sealed thinking (`limits.seals`).",
     415: "The content-encoding is not supported.",
     429: "The client has reached one of its limits (`client_limits`), or the upstream reports too many requests. "
     "`retry-after` contains the time to wait.",

@@ -106,10 +106,13 @@ class Supervisor:
     # ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, index: int, is_first: bool = False) -> None:
+        heartbeat: Heartbeat | None = None
         try:
             heartbeat = Heartbeat()
             process = os.fork()
         except OSError as error:  # a limit of processes or files is reached, or no memory is left
+            if heartbeat is not None:
+                heartbeat.close()
             self._log.write_now("cannot fork a worker; will retry", worker=index, error=error.strerror)
             self._pending_restarts.append(index)
             return
