@@ -148,9 +148,18 @@ def test_cost_of_detection_is_a_small_multiple_of_that_of_a_known_dialect(unit: 
     check_growth(parse, costliest, "detect", limit=40 if "`" in opener else 15)
 
 
-def test_text_over_the_limit_of_detection_is_unchanged() -> None:
-    text = "Write <tool_call> to begin. " * 400
+@pytest.mark.parametrize("unit", ["Write <tool_call> to begin. ", 'Action:\n```json\n{"name": '])
+def test_text_over_the_limit_of_detection_is_unchanged(unit: str) -> None:
+    text = unit * 400
     reply = il.parse(text, "detect", tools=TOOLS)
     assert (reply.text, reply.calls) == (text, [])
     assert "over-limit" in {finding.kind for finding in reply.findings}
     assert streamed(text, TOOLS) == reply
+
+
+def test_examples_in_code_do_not_use_up_the_limit_of_the_text_after_them() -> None:
+    examples = '```json\n{"name": "ls", "arguments": {"path": "."}}\n```\nAnother example:\n' * 100
+    reply = il.parse(
+        f'{examples}<tool_call>{{"name": "ls", "arguments": {{"path": "."}}}}</tool_call>', "detect", TOOLS
+    )
+    assert [call.name for call in reply.calls] == ["ls"]

@@ -28,12 +28,16 @@ MAX_REREAD_CHARS = 64
 
 The limit keeps the total work linear: long text is never read twice."""
 MAX_WORD_CHARS = 32
-MAX_WORK_CHARS = 20_000
-MAX_WORK_PER_CHAR = 4
-"""Limits of the work on openers that turn out to be text, in characters that candidates read: for any reply, and for
-each character of it. Text full of openers would otherwise cost a hundred times as much as with a known dialect."""
+MAX_WORK_CHARS = 16_000
+MAX_WORK_IN_CODE_CHARS = 60_000
+MAX_WORK_PER_CHAR = 3
+"""Limits of the work on openers that turn out to be text, in characters that candidates read: for the text of any
+reply, for its code spans and code blocks, and for each character of both. Text full of openers would otherwise cost a
+hundred times as much as with a known dialect. Code has its own limit: in JSON, nearly every dialect is a candidate, and
+examples in code must not hide a call in the text after them."""
 CANDIDATE_CHARS = 64
-"""Cost of the parser of a candidate, in characters that it could read instead."""
+FEED_CHARS = 8
+"""Costs of the parser of a candidate and of each piece that it is fed, in characters that it could read instead."""
 _WORD = re.compile(r"\w*+")
 
 
@@ -102,7 +106,8 @@ class DetectGrammar:
             yield from sink.quotes.read(opener, opens_block=True)
             return
         start = source.offset - len(opener)
-        if sink.detection_work > MAX_WORK_CHARS + MAX_WORK_PER_CHAR * start:
+        work = sink.detection_work
+        if work.chars > (MAX_WORK_IN_CODE_CHARS if work.in_code else MAX_WORK_CHARS) + MAX_WORK_PER_CHAR * start:
             sink.report(
                 "over-limit", f"too much text that looks like the beginning of a call: {opener!r} is text", start
             )
@@ -135,9 +140,9 @@ class DetectGrammar:
         They are fed word by word, so that the winner does not depend on how the text is split into pieces.
         """
         text, end = opener, source.offset + sink.limits.header
-        sink.detection_work += CANDIDATE_CHARS * len(readers)
+        sink.detection_work.chars += CANDIDATE_CHARS * len(readers)
         while source.offset < end:
-            sink.detection_work += len(text) * len(readers)
+            sink.detection_work.chars += (FEED_CHARS + len(text)) * len(readers)
             for reader in readers:
                 reader.feed(text)
             winner = next((reader for reader in readers if reader.has_won), None)

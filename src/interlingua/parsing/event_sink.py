@@ -20,7 +20,7 @@ from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
-__all__ = ["CallBuilder", "CallHeader", "EventSink", "QuoteReader"]
+__all__ = ["CallBuilder", "CallHeader", "DetectionWork", "EventSink", "QuoteReader"]
 
 
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
@@ -60,6 +60,16 @@ class CallHeader(msgspec.Struct, frozen=True):
     text: str
     id: str | None
     name: str | None
+
+
+class DetectionWork:
+    """Work of the parsers of possible dialects, while the dialect is not known, in characters that they have read."""
+
+    __slots__ = ("chars", "in_code")
+
+    def __init__(self, *, in_code: bool = False) -> None:
+        self.chars = 0
+        self.in_code = in_code
 
 
 class EventSink:
@@ -118,8 +128,7 @@ class EventSink:
         self._value_pieces: list[str] = []
         self.guided_json: GuidedJson | None = None
         """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
-        self.detection_work = 0
-        """The characters that parsers of possible dialects have read so far, while the dialect is not known."""
+        self.detection_work = DetectionWork()
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 

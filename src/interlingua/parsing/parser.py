@@ -9,7 +9,7 @@ from interlingua import events as ev
 from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
-from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.event_sink import DetectionWork, EventSink
 from interlingua.parsing.guided_json import GuidedJsonReader
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.quoted_calls import QuotedCallReader
@@ -92,6 +92,7 @@ class NativeTextParser:
         self._is_at_start = at_start
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
+        self._detection_work_in_code = DetectionWork(in_code=True)  # of all trials
         self._use_dialect(dialect)
         self._sink.thinking = thinking or (prefill != "" and self._ends_inside_thinking(prefill))
         if prefill:
@@ -134,7 +135,7 @@ class NativeTextParser:
         `at_start`: the text is read like the start of a message, not like text after other text.
         """
         sink = self._sink
-        return NativeTextParser(
+        trial = NativeTextParser(
             self._dialect,
             sink.offer,
             limits=sink.limits,
@@ -144,6 +145,8 @@ class NativeTextParser:
             quotes=False,
             arguments=sink.arguments,
         )
+        trial._sink.detection_work = self._detection_work_in_code
+        return trial
 
     @property
     def buffered(self) -> str:

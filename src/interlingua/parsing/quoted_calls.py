@@ -377,7 +377,7 @@ class QuotedCallReader:
         sink.emit_untracked_text(text, source.recorded_channel)
         source.mark_as_text()
         for finding in content.events:
-            if isinstance(finding, ev.Finding) and finding.kind == "not-a-tool":
+            if isinstance(finding, ev.Finding) and finding.kind in ("not-a-tool", "over-limit"):
                 sink.emit(finding)
         if content.call_name and end is not _BlockEnd.OVER_LIMIT:
             sink.report("quoted-call", f"a call of {content.call_name!r} that is quoted as code: kept as text", start)
