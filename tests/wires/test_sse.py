@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlingua.errors import UpstreamError, UsageError
@@ -262,6 +262,26 @@ def test_limit_applies_per_block() -> None:
     block = b"data: " + b"x" * 24 + b"\n\n"
     assert len(decode([block * 100], limit=len(block))) == 100
     assert len(decode([block[i : i + 1] for i in range(len(block))] * 100, limit=len(block))) == 100
+
+
+def is_over_limit(pieces: Iterable[bytes], limit: int) -> bool:
+    try:
+        decode(pieces, limit)
+    except UpstreamError:
+        return True
+    return False
+
+
+@given(
+    st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"data: x", b":", BOM, BOM[:1]]), max_size=14).map(b"".join),
+    st.integers(1, 24),
+)
+@example(b" \r\n\r\n" + b"9" * 8, 8)
+@example(b"data: x\r\n\r\n", 9)
+@example(BOM + b"data: x", 7)
+def test_cuts_do_not_decide_whether_a_block_is_over_the_limit(raw: bytes, limit: int) -> None:
+    whole = is_over_limit([raw], limit)
+    assert {is_over_limit(pieces, limit) for pieces in cuts(raw)} == {whole}
 
 
 def test_line_ends_added_by_close_do_not_count_for_limit() -> None:

@@ -78,7 +78,8 @@ class SseDecoder:
     """Incremental decoder for one stream.
 
     Each byte is searched for a line end once, when it arrives: the buffer holds complete lines and one partial
-    line. `limit` is the maximum size of a block in bytes.
+    line. `limit` is the maximum size of a block in bytes, without the blank line that ends it: whether its `\\r\\n` is
+    split across reads must not matter.
     """
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
@@ -88,6 +89,7 @@ class SseDecoder:
         self._partial_line = bytearray()  # the partial line after them
         self._bom = _BOM  # the prefix to drop from the next line: empty after the first line
         self._after_cr = False
+        self._begins_with_split_end = False  # the block begins with the "\n" of the blank line before it
 
     def feed(self, data: bytes) -> list[SseMessage]:
         """Return the messages that these bytes complete.
@@ -105,6 +107,8 @@ class SseDecoder:
         # A "\r" at the end of a read ends its line at once: waiting for a "\n" that may never come would delay a
         # complete event. If the "\n" does come, it is not a line of its own.
         if self._after_cr and data.startswith(b"\n"):
+            if not self._raw:
+                self._begins_with_split_end = True
             self._raw += b"\n"
             self._after_cr = False
             data = data[1:]
@@ -126,7 +130,7 @@ class SseDecoder:
             if len(line) > 2 or line[0] not in _LINE_ENDS:
                 fields.append(line)
             elif fields:
-                blocks.append(self._take_block(data[start:end]))
+                blocks.append(self._take_block(data[start:end], len(line)))
                 fields, start = self._fields, end
         if partial_line or start < end:
             self._raw += data[start:end]
@@ -166,18 +170,25 @@ class SseDecoder:
         self._bom = b""
         return line
 
-    def _take_block(self, end: bytes = b"") -> SseBlock:
-        """Return the current block, with these last bytes added, and start a new one."""
+    def _take_block(self, end: bytes = b"", blank_line: int = 0) -> SseBlock:
+        """Return the current block, with these last bytes added, and start a new one.
+
+        `blank_line`: number of the last bytes that are the blank line at the end.
+        """
         if self._raw or len(end) > self._limit:
             self._raw += end
-            self._check_limit()
+            self._check_limit(blank_line)
             end = bytes(self._raw)
             self._raw.clear()
+            self._begins_with_split_end = False
         fields, self._fields = self._fields, []
         return SseBlock(fields, end)
 
-    def _check_limit(self) -> None:
-        if (size := self.pending_bytes) > self._limit:
+    def _check_limit(self, blank_line: int = 0) -> None:
+        size = self.pending_bytes - self._begins_with_split_end - blank_line
+        if self._bom and (self._partial_line.startswith(self._bom) or self._bom.startswith(self._partial_line)):
+            size -= min(len(self._bom), len(self._partial_line))
+        if size > self._limit:
             raise UpstreamError(
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
                 hint="if events of this size are expected, raise the limit with SseDecoder(limit=...)",
