@@ -8,7 +8,14 @@ import time
 
 import pytest
 
+import interlingua as il
+from interlingua.dialects.native_text import compile_dialect
+from interlingua.dialects.registry import get_dialect, list_dialects
 from interlingua.gateway.work_threads import LARGE_BYTES, MAX_INLINE_BYTES, WorkThreads
+from interlingua.parsing.detection import DetectShape
+from interlingua.parsing.dialect import Dialect
+from interlingua.parsing.lookahead import Lookahead
+from interlingua.parsing.markers import MarkerSet
 
 
 def test_only_work_on_much_data_leaves_the_event_loop() -> None:
@@ -81,3 +88,34 @@ def test_streams_take_turns() -> None:
         return turns
 
     assert asyncio.run(count_turns()) >= 50
+
+
+def test_dialect_is_compiled_once_and_not_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    monkeypatch.setattr(
+        "interlingua.gateway.work_threads.compile_dialect", lambda _: threads.append(threading.current_thread().name)
+    )
+
+    async def compile_twice() -> None:
+        work_threads = WorkThreads()
+        for _ in range(2):
+            await work_threads.compile(get_dialect("kimi_k3"))
+        work_threads.close()
+
+    asyncio.run(compile_twice())
+    assert threads == ["medium-work_0"]
+
+
+@pytest.mark.parametrize("dialect", [*list_dialects(), get_dialect("detect")], ids=lambda dialect: dialect.name)
+def test_compiled_dialect_needs_no_more_patterns_for_its_sample(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_dialect(dialect)
+    candidates = dialect.shape.dialects if isinstance(dialect.shape, DetectShape) else (dialect,)
+    patterns: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(MarkerSet, "__init__", lambda _, *literals: patterns.extend(literals))
+        patch.setattr(Lookahead, "_compile", lambda lookahead: patterns.extend(lookahead._sequences))
+        for candidate in candidates:
+            il.parse(candidate.sample, dialect)
+    assert patterns == []

@@ -16,10 +16,11 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.round_trip import check_round_trip
 from interlingua.errors import RenderError, UsageError, expect_type
 from interlingua.parsing.choice_pipeline import ChoicePipeline
+from interlingua.parsing.detection import DetectShape
 from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.markers import compile_markers
 
-__all__ = ["Parser", "parse", "render"]
+__all__ = ["Parser", "compile_dialect", "parse", "render"]
 
 
 class Parser:
@@ -89,6 +90,13 @@ def parse(
     """Parse a model's complete native text. The arguments are those of `Parser`."""
     parser = Parser(dialect, tools, prefill, options, tool_choice=tool_choice)
     return fold(parser.feed(text) + parser.close())
+
+
+def compile_dialect(dialect: Dialect) -> None:
+    """Compile the patterns that a reply in this dialect needs. Otherwise its first reply does it."""
+    dialects = dialect.shape.dialects if isinstance(dialect.shape, DetectShape) else (dialect,)
+    for sample in (dialect.sample for dialect in dialects):
+        parse(sample, dialect)
 
 
 def render(reply: Reply, dialect: str | Dialect) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from interlingua.dialects.native_text import compile_dialect
+from interlingua.parsing.dialect import Dialect
+
 __all__ = ["MAX_SLICE_BYTES", "WorkThreads"]
 
 MAX_INLINE_BYTES = 64 * 1024
@@ -31,12 +34,24 @@ class WorkThreads:
         self._medium = ThreadPoolExecutor(1, "medium-work")
         self._large = ThreadPoolExecutor(1, "large-work")
         self._turn = asyncio.Lock()
+        self._compiled: dict[str, Dialect] = {}  # by name
 
     async def run(self, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the function, which works on `size` bytes of data."""
         if size <= MAX_INLINE_BYTES:
             return function(*args, **kwargs)
         executor = self._large if size > LARGE_BYTES else self._medium
+        return await self._run_in_thread(executor, function, *args, **kwargs)
+
+    async def compile(self, dialect: Dialect) -> None:
+        """Compile the patterns of a dialect before its first reply, which takes up to half a second."""
+        if self._compiled.get(dialect.name) is not dialect:
+            await self._run_in_thread(self._medium, compile_dialect, dialect)
+            self._compiled[dialect.name] = dialect
+
+    async def _run_in_thread(
+        self, executor: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         work = executor.submit(function, *args, **kwargs)
         future = asyncio.wrap_future(work)
         try:

@@ -47,7 +47,12 @@ class Lookahead:
     """
 
     def __init__(self, *sequences: PatternSequence) -> None:
-        self._pattern = re.compile("|".join(map(_compile_sequence, sequences)) or r"(?!)")
+        self._sequences = sequences
+        self._pattern: re.Pattern[str] | None = None  # compiled when it is needed: few replies need it
+
+    def _compile(self) -> re.Pattern[str]:
+        self._pattern = re.compile("|".join(map(_write_sequence, self._sequences)) or r"(?!)")
+        return self._pattern
 
     def find_word(self, text: str, pos: int, end: int, words: Collection[str] | None) -> tuple[str | None, bool]:
         """Match the sequences at `pos`.
@@ -62,7 +67,7 @@ class Lookahead:
             The word of a sequence that matches completely, or None; and whether a match is still possible if more text
             follows.
         """
-        match = self._pattern.match(text, pos, end)
+        match = (self._pattern or self._compile()).match(text, pos, end)
         if match is None:
             return None, False
         last_group = match.lastindex  # each sequence has two groups: its word (or a prefix of it) and its end
@@ -96,8 +101,8 @@ def literal_sequence(text: str) -> PatternSequence:
     return tuple(map(re.escape, text))
 
 
-def _compile_sequence(sequence: PatternSequence) -> str:
-    """Compile a sequence to a pattern that matches all of it, or as much of it as the text contains.
+def _write_sequence(sequence: PatternSequence) -> str:
+    """Return a pattern for a sequence that matches all of it, or as much of it as the text contains.
 
     The last group takes part only in a complete match.
     """

@@ -134,7 +134,7 @@ def _compile_first_two(literals: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(alternatives) or r"(?!)")
 
 
-compile_markers = lru_cache(maxsize=256)(MarkerSet)
+compile_markers = lru_cache(maxsize=4096)(MarkerSet)
 """Return the `MarkerSet` for these literals from a cache.
 
 Use it only for literals that dialects declare, never for text from clients, which would fill the cache."""

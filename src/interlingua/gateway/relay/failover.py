@@ -210,6 +210,8 @@ class UpstreamFailover:
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        if receiver.translator.dialect is not None:
+            await self._work_threads.compile(receiver.translator.dialect)
         return UpstreamReply(route, response, receiver, self._secret_filter(route))
 
     def _secret_filter(self, route: Route) -> SecretFilter:

@@ -38,14 +38,6 @@ _FIRST_CHARS_BY_TYPE = {
 _EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
 
 
-class _EndRules(NamedTuple):
-    """Rules for the end of a value: an inline value, one on separate lines, a quoted one."""
-
-    plain: ValueEndRules
-    on_lines: ValueEndRules
-    quoted: ValueEndRules
-
-
 class ParamContext(NamedTuple):
     """The param whose value comes next."""
 
@@ -86,19 +78,24 @@ class TextValues:
         self._around = around
         self.openers = compile_markers(*value_open)
         self._quote_openers = compile_markers(*((quote.open,) if quote else ()))
-        paired = len(tag.open) == len(tag.close)
-        self._end_rules = {
-            opener: self._end_rules_for(tag.close[n : n + 1] if paired else tag.close)
-            for n, opener in enumerate(tag.open)
-        }
+        self._end_rules: dict[tuple[str, bool, bool], ValueEndRules] = {}
 
-    def _end_rules_for(self, closers: tuple[str, ...]) -> _EndRules:
-        def rules(closers: tuple[str, ...], on_lines: bool = False) -> ValueEndRules:
-            inline_params = bool(self._value_open)
-            return ValueEndRules(closers, self._tag, self._around, on_lines=on_lines, inline_params=inline_params)
-
-        quote = self._quote.close if self._quote else ""
-        return _EndRules(rules(closers), rules(closers, True), rules(tuple(quote + close for close in closers)))
+    def _end_rules_for(self, opener: str, *, quoted: bool, on_lines: bool) -> ValueEndRules:
+        """Return the rules for the end of a value. They are compiled when they are needed: a reply needs few of them,
+        and to compile all takes up to 0.2 s."""
+        key = (opener, quoted, on_lines)
+        rules = self._end_rules.get(key)
+        if rules is None:
+            tag = self._tag
+            closers = tag.close
+            if len(tag.open) == len(closers):  # the closers belong to the openers
+                closers = (closers[tag.open.index(opener)],)
+            if quoted and self._quote:
+                closers = tuple(self._quote.close + close for close in closers)
+            rules = self._end_rules[key] = ValueEndRules(
+                closers, tag, self._around, on_lines=on_lines and not quoted, inline_params=bool(self._value_open)
+            )
+        return rules
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,8 +126,7 @@ class TextValues:
                 yield from source.accept_char(NEWLINE)
         quoted = self._quote is not None and (yield from source.accept(self._quote_openers)) is not None
         on_lines = self._lines and (yield from source.accept_char(NEWLINE))
-        rules = self._end_rules[param.opener]
-        ends = rules.quoted if quoted else rules.on_lines if on_lines else rules.plain
+        ends = self._end_rules_for(param.opener, quoted=quoted, on_lines=on_lines)
         first = yield from source.peek_after_space()
         if not param.wraps_all and self._is_string(param, first, quoted):
             marker = yield from self._stream_string("", param, args, ends, source, sink)
