@@ -14,7 +14,7 @@ from interlingua.common.jsontext.scanner import JsonScanner
 from tests.support.cuts import single_units
 from tests.support.growth import check_growth
 
-CONTROL, COMMA, LITERAL, BRACKET = "control", "comma", "True", "missing"
+CONTROL, COMMA, LITERAL, BRACKET, WRONG = "control", "comma", "True", "missing", "replaced"
 
 ROWS: dict[str, tuple[str, str, list[str]]] = {
     "valid": ('{"a": [1, true, "x\\ny"] , "b":null}', '{"a": [1, true, "x\\ny"] , "b":null}', []),
@@ -33,7 +33,13 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "Python literals": ('{"a": True, "b": [False,None]}', '{"a": true, "b": [false,null]}', [LITERAL]),
     "Python literals in a string": ('["True", "None"]', '["True", "None"]', []),
     "everything": ('{"a":"\n","b":[True,],}', '{"a":"\\n","b":[true]}', [CONTROL, LITERAL, COMMA]),
+    "wrong bracket": ('{"a": 1]', '{"a": 1}', [WRONG]),
+    "wrong bracket, nested": ('{"a": {"b": [1]], "c": 2]', '{"a": {"b": [1]}, "c": 2}', [WRONG]),
     # not corrected
+    "bracket of an outer array": ('{"a": [{"b": 1], "c": 2}', '{"a": [{"b": 1], "c": 2}', []),
+    "wrong bracket after a key": ('{"a"]', '{"a"]', []),
+    "wrong bracket in an empty object": ("{]", "{]", []),
+    "brace in an array": ('{"a": [1}', '{"a": [1}', []),
     "control character after a backslash": ('["\\\n"]', '["\\\n"]', []),
     "control character inside an escape": ('["\\u00\n"]', '["\\u00\n"]', []),
     "NaN and Infinity": ('{"a": NaN, "b": Infinity, "c": -Infinity}', '{"a": NaN, "b": Infinity, "c": -Infinity}', []),

@@ -2,6 +2,7 @@
 
     raw control character in a string     escaped
     comma before a closing bracket        removed
+    ] that can only end an object         replaced by }
     True, False, None outside of strings  true, false, null
     missing brackets at the end           added, only by `JsonCorrector.close_brackets`
 

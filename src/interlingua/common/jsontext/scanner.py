@@ -90,6 +90,7 @@ _CONTROL_ESCAPES |= {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r
 _PYTHON_LITERALS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_PREFIXES = frozenset(literal[:n] for literal in _PYTHON_LITERALS for n in range(1, len(literal) + 1))
 CONTROL_CHARACTER_NOTE = "raw control characters in a string: escaped"
+WRONG_BRACKET_NOTE = "']' after a member of an object: replaced by '}'"
 TRAILING_COMMA_NOTE = "comma before a closing bracket: removed"
 PYTHON_LITERAL_NOTE = "True, False or None, as Python writes them: written as in JSON"
 
@@ -300,7 +301,7 @@ class JsonScanner:
             if token_type not in state.legal:
                 if token_type == _UNKNOWN_TOKEN or self._state == "top":
                     break
-                if not self._correct_trailing_comma(char):
+                if not (self._correct_trailing_comma(char) or self._correct_wrong_bracket(char, pos)):
                     self._note_unexpected(state.expected, char, pos)
             elif token_type in '",0' and self._state in _FLAT_RUNS:
                 match_run, next_state = _FLAT_RUNS[self._state]
@@ -411,6 +412,15 @@ class JsonScanner:
             return False
         start = self._comma_offset - self._piece_offset
         return self._correct(start, start + 1, "", TRAILING_COMMA_NOTE)
+
+    def _correct_wrong_bracket(self, char: str, pos: int) -> bool:
+        """Replace the closing bracket of an array that can only end an object: no array is open.
+
+        A model that forgets the closing brace of the arguments of a call in an array writes it.
+        """
+        if char != "]" or self._state != "after value" or "after item" in self._return_states:
+            return False
+        return self._correct(pos, pos + 1, "}", WRONG_BRACKET_NOTE)
 
     def _correct(self, start: int, stop: int, replacement: str, note: str) -> bool:
         """Add a correction of text[start:stop]. Return False if nothing is corrected."""
