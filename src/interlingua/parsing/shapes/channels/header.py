@@ -59,6 +59,7 @@ class HeaderParser:
         self._positions = {marker: position for position, marker in enumerate(parts) if marker} | {"": 0}
         self._markers = compile_markers(*filter(None, parts))
         self._role = role
+        self._recipient = recipient
         self._recipient_pattern = re.compile(re.escape(recipient) + r"\s*+(\S*+)")
         self._prefix = prefix
         self._routes = routes
@@ -67,13 +68,18 @@ class HeaderParser:
 
     def read(self, header: str, offer: ToolSet) -> MessageHeader:
         slots = self._split_slots(header)
-        recipients = [recipient for _, text in slots for recipient in self._recipient_pattern.findall(text)]
+        recipients: list[str] = []
+        words_by_marker: list[tuple[str, list[str]]] = []
+        for marker, text in slots:
+            if self._recipient in text:
+                recipients += self._recipient_pattern.findall(text)
+                text = self._recipient_pattern.sub(" ", text)
+            words_by_marker.append((marker, text.split()))
         named_recipients = [recipient for recipient in recipients if recipient not in ("", self._role, self._prefix)]
-        words_by_marker = [(marker, self._recipient_pattern.sub(" ", text).split()) for marker, text in slots]
         positions = [self._positions[marker] for marker, _ in slots]
         channel = self._first_channel([word for _, words in words_by_marker for word in words])
         guessed_tool = self._find_tool(
-            [word for marker, words in words_by_marker for word in words if self._positions[marker]], offer
+            [word for marker, words in words_by_marker if self._positions[marker] for word in words], offer
         )
         return MessageHeader(
             channel=channel,
@@ -136,7 +142,8 @@ class HeaderParser:
         return next((route for word in words for route in self._routes if route in word), None)
 
     def _find_tool(self, words: list[str], offer: ToolSet) -> str | None:
-        return offer.first_offered(self.tool_name(word, offer) for word in words if word not in self._known_words)
+        names = [self.tool_name(word, offer) for word in words if word not in self._known_words]
+        return offer.first_offered(names) if names else None
 
     def _is_well_formed(self, marker: str, words: list[str]) -> bool:
         """Return whether these are the expected words after this marker (recipients are already removed)."""
@@ -145,5 +152,5 @@ class HeaderParser:
         if marker == self._start:
             return words == [self._role]
         if marker == self._channel:
-            return words[:1] in [[route] for route in self._routes] and words[1:] in ([], *self._types)
+            return len(words) > 0 and words[0] in self._routes and (len(words) == 1 or words[1:] in self._types)
         return words in self._types
