@@ -353,8 +353,8 @@ class NativeTextParser:
         None if there is none, or a marker.
         """
         channel = self._source.channel
-        if not openers or (yield from self._source.peek(self._start_markers)):
-            return None
+        if not openers or (yield from self._source.peek(self._start_markers)) is not None:
+            return None  # a marker, or the end of the text
         if self._source.channel is not channel:  # the buffered text is not the start of a text
             return None
         return (yield from self._source.accept_word(openers, self._dialect.trim))

@@ -870,21 +870,24 @@ class TextBuffer:
             The word; None, consuming nothing, if none of the words comes next.
         """
         channel = self.channel
-        max_length = max(map(len, words), default=0)
         while self.channel is channel:
-            start = self._whitespace_end()
-            remainder = self._text[start : start + max_length + 1]  # a slice, so that a big piece is not copied
-            undecided = not self._closed and any(word.startswith(remainder) and word != remainder for word in words)
+            text, start = self._text, self._whitespace_end()
             if start - self._pos > MAX_BUFFERED_WHITESPACE_CHARS:
                 return None
+            matched_word = ""
+            undecided = False
+            for word in words:
+                if text.startswith(word, start):
+                    matched_word = max(matched_word, word, key=len)
+                elif len(text) - start < len(word) and word.startswith(text[start:]):
+                    undecided = not self._closed
             if not undecided:
-                matched_word = max((word for word in words if remainder.startswith(word)), key=len, default=None)
-                space = self._text[self._pos : start] if matched_word else ""
+                space = text[self._pos : start] if matched_word else ""
                 self._trimmed_whitespace = space.lstrip(trim) if self._preceded_by is _AFTER_MARKER else space
                 if matched_word:
                     self._pos = start + len(matched_word)
                     self._preceded_by = _AFTER_MARKER
-                return matched_word
+                return matched_word or None
             yield
         return None
 
@@ -962,7 +965,7 @@ class TextBuffer:
             if search and end == window.stop < min(limit_pos, len(text)) and scanner.in_string:
                 window = _EMPTY_WINDOW
                 continue
-            self._write_json(write)
+            self._write_json(write, window)
             if scanner.ended:
                 return None
             if end == window.stop < min(limit_pos, len(text)) and (window.marker_free or scanner.in_string):
@@ -1010,11 +1013,13 @@ class TextBuffer:
             starts = self._boundary_starts[boundary] = BoundaryStarts(boundary)
         return BoundarySearch(starts)
 
-    def _write_json(self, write: Callable[[str], None]) -> None:
-        """Write the JSON that was read since the last call."""
-        if self._pos > self._json_start:
-            write(self._text[self._json_start : self._pos])
-            self._json_start = self._pos
+    def _write_json(self, write: Callable[[str], None], window: _ScanWindow = _EMPTY_WINDOW) -> None:
+        """Write the JSON that was read since the last call. The text of the window is not copied again."""
+        start, end = self._json_start, self._pos
+        if end > start:
+            is_window = start == window.start and end - start == len(window.text)
+            write(window.text if is_window else self._text[start:end])
+            self._json_start = end
 
     def _wait_for_json(
         self,
