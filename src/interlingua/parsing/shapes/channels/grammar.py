@@ -255,17 +255,20 @@ class ChannelsGrammar:
     def _handle_broken_header(
         self, header: str, marker: str | None, too_long: bool, start: int, source: TextBuffer, sink: EventSink
     ) -> None:
-        """Handle a header without a body. Drop it if it contains only known header words; otherwise emit it as text."""
+        """Handle a header without a body. Drop it if it contains only known header words; otherwise emit it as text.
+
+        Without a marker, a header to a tool may be prose, unless the names of tools have a prefix.
+        """
         has_marker = header.startswith(self._header_markers.literals)
-        is_empty = not too_long and self._header_parser.has_only_known_words(
-            header[: self._header_markers.partial_start(header, 0)]
-        )
+        known_part = header[: self._header_markers.partial_start(header, 0)]
+        is_header = not too_long and self._header_parser.has_only_known_words(known_part)
+        is_empty = is_header and (has_marker or not self._header_parser.has_tool_without_prefix(known_part))
         if too_long and has_marker:
             sink.report_over_limit("the header of a message", sink.limits.header)
-        elif is_empty or has_marker:
+        elif is_header or has_marker:
             action = f"dropped {header!r:.80}" if is_empty else "kept as text"
             sink.report("broken-header", f"a message that is cut off in its header: {action}", start)
-        if marker and not (is_empty and marker in self._shape.ends):
+        if marker and not (is_header and marker in self._shape.ends):
             source.put_back(marker)
         if is_empty:
             source.discard_recording()

@@ -126,6 +126,13 @@ class HeaderParser:
         words = _WORD_PATTERN.findall(remainder) if self._markers.match(header, 0) else remainder.split()
         return all(any(word.startswith(beginning) for word in self._known_words) for beginning in words)
 
+    def has_tool_without_prefix(self, header: str) -> bool:
+        """Return whether a recipient in the header is neither a known route nor a tool with the prefix of tools."""
+        return not self._prefix and not all(
+            any(route.startswith(recipient) for route in self._routes)
+            for recipient in self._recipient_pattern.findall(header)
+        )
+
     def _is_tool_prefix(self, recipient: str) -> bool:
         return bool(recipient) and (recipient.startswith(self._prefix) or self._prefix.startswith(recipient))
 
