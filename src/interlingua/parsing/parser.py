@@ -60,6 +60,8 @@ class NativeTextParser:
         tracer: Receives the markers that are read, and the text that was held back and is sent as text.
         quotes: Whether calls inside code spans and code blocks are held back until it is known that they are no quotes.
         arguments: Whether arguments that are almost JSON are corrected.
+        first_openers: The openers that are valid only at the start of a text, if another parser of the same dialect and
+            the same offer has found them.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class NativeTextParser:
         tracer: ParserTracer | None = None,
         quotes: bool = True,
         arguments: ArgumentsPolicy = "repair",
+        first_openers: dict[str, Grammar] | None = None,
     ) -> None:
         if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
             dialect = add_suffix(dialect, suffix)
@@ -93,7 +96,7 @@ class NativeTextParser:
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
         self._detection_work_in_code = DetectionWork(in_code=True)  # of all trials
-        self._use_dialect(dialect)
+        self._use_dialect(dialect, first_openers)
         self._sink.thinking = thinking or (prefill != "" and self._ends_inside_thinking(prefill))
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
@@ -101,7 +104,7 @@ class NativeTextParser:
         # The reader starts with the first piece, whose channel it uses.
         self._reader = self._read_without_tools() if offer.is_empty else self._read()
 
-    def _use_dialect(self, dialect: Dialect) -> None:
+    def _use_dialect(self, dialect: Dialect, first_openers: dict[str, Grammar] | None = None) -> None:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
         marker_sets = dialect.marker_sets
@@ -111,7 +114,7 @@ class NativeTextParser:
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
         self._special_tokens = marker_sets.special_tokens
-        self._first_openers = self._find_first_openers(self._sink.offer)
+        self._first_openers = self._find_first_openers(self._sink.offer) if first_openers is None else first_openers
         self._thinking_openers = dialect.thinking_openers
         self._thinking_closers = self._sink.thinking_closers = dialect.thinking_closers
         self._text_markers = dialect.text_markers
@@ -144,6 +147,7 @@ class NativeTextParser:
             at_start=at_start,
             quotes=False,
             arguments=sink.arguments,
+            first_openers=self._first_openers,
         )
         trial._sink.detection_work = self._detection_work_in_code
         return trial
