@@ -134,6 +134,8 @@ class BoundaryStarts:
         if self._found:
             return self._searched_to - offset
         pos = self._searched_to - offset
+        if pos == len(text):
+            return None  # no text was added since the last search
         start = boundary.find_start(text, pos, len(text))
         self._found = start is not None
         partial = len(text) if closed else boundary.starts.partial_start(text, pos)
