@@ -163,3 +163,12 @@ def test_examples_in_code_do_not_use_up_the_limit_of_the_text_after_them() -> No
         f'{examples}<tool_call>{{"name": "ls", "arguments": {{"path": "."}}}}</tool_call>', "detect", TOOLS
     )
     assert [call.name for call in reply.calls] == ["ls"]
+
+
+@pytest.mark.parametrize("unit", ["Write <tool_call> to begin. ", '```json\n{"name": "x", "b": 1}\n```\n'])
+def test_cost_grows_with_the_text_and_the_tools_but_not_with_their_product(unit: str) -> None:
+    def parse(size: int) -> None:
+        tools = [tool(f"tool_{n}", ["path"]) for n in range(size)]
+        il.parse(unit * (8 * size // len(unit)), "detect", tools=tools)
+
+    check_growth(parse, 250, 1000, limit=10)

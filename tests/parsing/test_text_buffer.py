@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.lookahead import SortedWords
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
@@ -146,7 +147,9 @@ def test_accept_here(text: str, expected: object) -> None:
     ],
 )
 def test_accept_word(text: str, expected: object) -> None:
-    assert drive_both(lambda source: source.accept_word(("ls:", "lsx:")), text) == expected
+    words = ("ls:", "lsx:")
+    assert drive_both(lambda source: source.accept_word(words), text) == expected
+    assert drive_both(lambda source: source.accept_word(SortedWords(words)), text) == expected
 
 
 @pytest.mark.parametrize(("text", "char"), [(" x", "x"), ("  ", ""), (" " * 400 + "x", " ")])

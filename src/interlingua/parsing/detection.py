@@ -37,7 +37,8 @@ hundred times as much as with a known dialect. Code has its own limit: in JSON, 
 examples in code must not hide a call in the text after them."""
 CANDIDATE_CHARS = 64
 FEED_CHARS = 8
-"""Costs of the parser of a candidate and of each piece that it is fed, in characters that it could read instead."""
+"""Costs of the parser of a candidate and of each piece that it is fed, in characters that it could read instead. Each
+offered tool costs as much as a character: its name may begin a call."""
 _WORD = re.compile(r"\w*+")
 
 
@@ -106,15 +107,16 @@ class DetectGrammar:
             yield from sink.quotes.read(opener, opens_block=True)
             return
         start = source.offset - len(opener)
-        work = sink.detection_work
-        if work.chars > (MAX_WORK_IN_CODE_CHARS if work.in_code else MAX_WORK_CHARS) + MAX_WORK_PER_CHAR * start:
+        detection = sink.detection
+        max_work = MAX_WORK_IN_CODE_CHARS if detection.in_code else MAX_WORK_CHARS
+        if detection.work_chars > max_work + MAX_WORK_PER_CHAR * start:
             sink.report(
                 "over-limit", f"too much text that looks like the beginning of a call: {opener!r} is text", start
             )
             sink.emit_text(source.take_recorded(), source.recorded_channel)
             source.mark_as_text()
             return
-        readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
+        readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink)]
         winner = yield from self._compete(opener, readers, source, sink)
         if winner is None:
             if source.offset - start <= MAX_REREAD_CHARS and source.channel is source.recorded_channel:
@@ -127,10 +129,16 @@ class DetectGrammar:
         sink.report("detected", f"detected the dialect {winner.name!r}: used for the rest of the reply", start)
         yield from self._follow(winner, source, sink)
 
-    def _candidates(self, opener: str, offer: ToolSet) -> list[Dialect]:
+    def _candidates(self, opener: str, sink: EventSink) -> list[Dialect]:
         if opener in self._dialects_by_opener:
             return self._dialects_by_opener[opener]
-        return _rank_dialects(opener, [(d, d.grammar.first_openers(offer)) for d in self._dialects if d.grammar])
+        candidates = sink.detection.candidates
+        if opener not in candidates:
+            sink.detection.work_chars += len(sink.offer.names) * len(self._dialects)
+            candidates[opener] = _rank_dialects(
+                opener, [(d, d.grammar.first_openers(sink.offer)) for d in self._dialects if d.grammar]
+            )
+        return candidates[opener]
 
     def _compete(
         self, opener: str, readers: list[_Candidate], source: TextBuffer, sink: EventSink
@@ -140,9 +148,9 @@ class DetectGrammar:
         They are fed word by word, so that the winner does not depend on how the text is split into pieces.
         """
         text, end = opener, source.offset + sink.limits.header
-        sink.detection_work.chars += CANDIDATE_CHARS * len(readers)
+        sink.detection.work_chars += (CANDIDATE_CHARS + len(sink.offer.names)) * len(readers)
         while source.offset < end:
-            sink.detection_work.chars += (FEED_CHARS + len(text)) * len(readers)
+            sink.detection.work_chars += (FEED_CHARS + len(text)) * len(readers)
             for reader in readers:
                 reader.feed(text)
             winner = next((reader for reader in readers if reader.has_won), None)
@@ -206,7 +214,9 @@ class _Candidate:
             tracer=self._tracer,
             quotes=sink.quotes is not None,
             arguments=sink.arguments,
+            first_openers=sink.detection.first_openers.get(dialect.name),
         )
+        sink.detection.first_openers[dialect.name] = self.parser.first_openers
         self.events: list[ev.Event] = []
         self._content_events: list[ev.Event] = []
         self.closed = False

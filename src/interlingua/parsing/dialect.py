@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from interlingua.core.call_ids import IdStyle
 from interlingua.core.reply import Call, Part
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.lookahead import SortedWords
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.text_buffer import Read, TextBuffer
 from interlingua.trace import MarkerRole
 
-__all__ = ["Dialect", "Grammar", "MarkerSets", "MessageGrammar", "Shape", "Span"]
+__all__ = ["Dialect", "FirstOpeners", "Grammar", "MarkerSets", "MessageGrammar", "Shape", "Span"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,14 @@ class Grammar(Protocol):
         `preceding_calls` is the number of calls that come before them in the reply.
         """
         ...
+
+
+class FirstOpeners(NamedTuple):
+    """The openers that are valid only at the start of a text. They depend on the offered tools."""
+
+    grammars: dict[str, Grammar]
+    """The grammar that reads each of them."""
+    words: tuple[str, ...] | SortedWords
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -20,7 +20,10 @@ from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
-__all__ = ["CallBuilder", "CallHeader", "DetectionWork", "EventSink", "QuoteReader"]
+if TYPE_CHECKING:  # dialects use the sink
+    from interlingua.parsing.dialect import Dialect, FirstOpeners
+
+__all__ = ["CallBuilder", "CallHeader", "DetectionState", "EventSink", "QuoteReader"]
 
 
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
@@ -62,14 +65,19 @@ class CallHeader(msgspec.Struct, frozen=True):
     name: str | None
 
 
-class DetectionWork:
-    """Work of the parsers of possible dialects, while the dialect is not known, in characters that they have read."""
+class DetectionState:
+    """State of the detection of the dialect, for the text of a reply or for its code spans and code blocks."""
 
-    __slots__ = ("chars", "in_code")
+    __slots__ = ("candidates", "first_openers", "in_code", "work_chars")
 
     def __init__(self, *, in_code: bool = False) -> None:
-        self.chars = 0
         self.in_code = in_code
+        self.work_chars = 0
+        """Work of the parsers of possible dialects so far, in characters that they could have read."""
+        self.candidates: dict[str, list[Dialect]] = {}
+        """The possible dialects, by opener."""
+        self.first_openers: dict[str, FirstOpeners] = {}
+        """The first openers of a possible dialect, by its name."""
 
 
 class EventSink:
@@ -128,7 +136,7 @@ class EventSink:
         self._value_pieces: list[str] = []
         self.guided_json: GuidedJson | None = None
         """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
-        self.detection_work = DetectionWork()
+        self.detection = DetectionState()
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 

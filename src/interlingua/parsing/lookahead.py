@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection
 from typing import Protocol, TypeAlias
 
@@ -11,6 +12,7 @@ __all__ = [
     "MAX_BUFFERED_WHITESPACE_CHARS",
     "Lookahead",
     "PatternSequence",
+    "SortedWords",
     "WordFinder",
     "WordSequence",
     "literal_sequence",
@@ -77,6 +79,22 @@ class Lookahead:
         if last_group % 2:
             return None, words is None or any(candidate.startswith(word) for candidate in words)
         return word if words is None or word in words else None, False
+
+
+class SortedWords:
+    """Many words, such as the names of a thousand tools, of which few can come next."""
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = frozenset(words)
+        self._sorted = sorted(self._words)
+        self._lengths = sorted(set(map(len, self._words)))
+
+    def candidates(self, text: str, pos: int) -> list[str]:
+        """Return the words that the text at `pos` begins with, and one of those that it may begin if it goes on."""
+        beginning = text[pos : pos + self._lengths[-1]]
+        found = [beginning[:length] for length in self._lengths if beginning[:length] in self._words]
+        longer = bisect_right(self._sorted, beginning)
+        return found + self._sorted[longer : longer + 1]
 
 
 def match_word_sequence(sequence: WordSequence, text: str, pos: int, closed: bool) -> bool | None:

@@ -8,9 +8,10 @@ from functools import lru_cache
 from interlingua import events as ev
 from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import ToolSet
-from interlingua.parsing.dialect import Dialect, Grammar
-from interlingua.parsing.event_sink import DetectionWork, EventSink
+from interlingua.parsing.dialect import Dialect, FirstOpeners, Grammar
+from interlingua.parsing.event_sink import DetectionState, EventSink
 from interlingua.parsing.guided_json import GuidedJsonReader
+from interlingua.parsing.lookahead import SortedWords
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.quoted_calls import QuotedCallReader
 from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
@@ -23,6 +24,8 @@ from interlingua.trace import HoldReason
 
 __all__ = ["NativeTextParser"]
 
+MAX_UNSORTED_OPENERS = 32
+"""Number of first openers up to which each of them is compared with the text."""
 ARRAY_OPENER = "["
 JSON_OPENERS = ("{", ARRAY_OPENER)
 
@@ -77,7 +80,7 @@ class NativeTextParser:
         tracer: ParserTracer | None = None,
         quotes: bool = True,
         arguments: ArgumentsPolicy = "repair",
-        first_openers: dict[str, Grammar] | None = None,
+        first_openers: FirstOpeners | None = None,
     ) -> None:
         if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
             dialect = add_suffix(dialect, suffix)
@@ -95,7 +98,7 @@ class NativeTextParser:
         self._is_at_start = at_start
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
-        self._detection_work_in_code = DetectionWork(in_code=True)  # of all trials
+        self._detection_in_code = DetectionState(in_code=True)  # of all trials
         self._use_dialect(dialect, first_openers)
         self._sink.thinking = thinking or (prefill != "" and self._ends_inside_thinking(prefill))
         if prefill:
@@ -104,7 +107,7 @@ class NativeTextParser:
         # The reader starts with the first piece, whose channel it uses.
         self._reader = self._read_without_tools() if offer.is_empty else self._read()
 
-    def _use_dialect(self, dialect: Dialect, first_openers: dict[str, Grammar] | None = None) -> None:
+    def _use_dialect(self, dialect: Dialect, first_openers: FirstOpeners | None = None) -> None:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
         marker_sets = dialect.marker_sets
@@ -114,7 +117,7 @@ class NativeTextParser:
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
         self._special_tokens = marker_sets.special_tokens
-        self._first_openers = self._find_first_openers(self._sink.offer) if first_openers is None else first_openers
+        self.first_openers = self._find_first_openers(self._sink.offer) if first_openers is None else first_openers
         self._thinking_openers = dialect.thinking_openers
         self._thinking_closers = self._sink.thinking_closers = dialect.thinking_closers
         self._text_markers = dialect.text_markers
@@ -147,9 +150,9 @@ class NativeTextParser:
             at_start=at_start,
             quotes=False,
             arguments=sink.arguments,
-            first_openers=self._first_openers,
+            first_openers=self.first_openers,
         )
-        trial._sink.detection_work = self._detection_work_in_code
+        trial._sink.detection = self._detection_in_code
         return trial
 
     @property
@@ -339,19 +342,21 @@ class NativeTextParser:
             yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
         opener: str | None = None
         if marker == "" or marker in self._thinking_closers:
-            opener = yield from self._read_first_opener(tuple(self._first_openers))
+            opener = yield from self._read_first_opener(self.first_openers.words)
         if opener is not None:
-            yield from self._read_calls(opener, self._first_openers[opener])
+            yield from self._read_calls(opener, self.first_openers.grammars[opener])
         while self._dialect.router is not None and (opener or marker):
             # Outside messages, an array of calls may follow a message.
             if self._guided_json is not None:
                 yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
-            opener = yield from self._read_first_opener((ARRAY_OPENER,) if ARRAY_OPENER in self._first_openers else ())
+            opener = yield from self._read_first_opener(
+                (ARRAY_OPENER,) if ARRAY_OPENER in self.first_openers.grammars else ()
+            )
             if opener is None:
                 return
-            yield from self._read_calls(opener, self._first_openers[opener])
+            yield from self._read_calls(opener, self.first_openers.grammars[opener])
 
-    def _read_first_opener(self, openers: tuple[str, ...]) -> Read[str | None]:
+    def _read_first_opener(self, openers: tuple[str, ...] | SortedWords) -> Read[str | None]:
         """Consume and return one of the openers that are valid only at the start of a text.
 
         None if there is none, or a marker.
@@ -363,15 +368,17 @@ class NativeTextParser:
             return None
         return (yield from self._source.accept_word(openers, self._dialect.trim))
 
-    def _find_first_openers(self, offer: ToolSet) -> dict[str, Grammar]:
-        """Return the openers that are valid only at the start of a text, and the grammar that reads each."""
+    def _find_first_openers(self, offer: ToolSet) -> FirstOpeners:
         grammar = self._dialect.grammar
         if grammar is None:
-            return {}
+            return FirstOpeners({}, ())
         json_grammar = _guided_json_grammar(self._dialect.markers)
         # Guided decoding never produces code blocks.
-        first_openers = {opener: json_grammar for opener in json_grammar.first_openers(offer) if "`" not in opener}
-        return first_openers | dict.fromkeys(grammar.first_openers(offer), grammar)
+        grammars = {opener: json_grammar for opener in json_grammar.first_openers(offer) if "`" not in opener}
+        grammars |= dict.fromkeys(grammar.first_openers(offer), grammar)
+        return FirstOpeners(
+            grammars, tuple(grammars) if len(grammars) <= MAX_UNSORTED_OPENERS else SortedWords(grammars)
+        )
 
     def _handle_stray(self, marker: str) -> None:
         """Handle a closer outside a call.
@@ -401,7 +408,7 @@ class NativeTextParser:
         self._sink.inside_calls = True
         self._source.start_recording(opener)
         calls_before = self._sink.call_count
-        guided_json = self._guided_json if opener not in self._first_openers else None
+        guided_json = self._guided_json if opener not in self.first_openers.grammars else None
         if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink, opener=opener)):
             yield from grammar.read(opener, self._source, self._sink)
         if self._sink.call_count > calls_before:

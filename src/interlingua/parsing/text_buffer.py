@@ -17,7 +17,13 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.parsing.call_boundary import BoundarySearch, BoundaryStarts, CallBoundary
 from interlingua.parsing.code_spans import CodeTracker
-from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, WordFinder, WordSequence, match_word_sequence
+from interlingua.parsing.lookahead import (
+    MAX_BUFFERED_WHITESPACE_CHARS,
+    SortedWords,
+    WordFinder,
+    WordSequence,
+    match_word_sequence,
+)
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.tracer import ParserTracer, join_tail
 from interlingua.trace import Channel
@@ -861,7 +867,7 @@ class TextBuffer:
         self._pos += matched
         return matched
 
-    def accept_word(self, words: tuple[str, ...], trim: str = "") -> Read[str | None]:
+    def accept_word(self, words: tuple[str, ...] | SortedWords, trim: str = "") -> Read[str | None]:
         """Consume and return the longest of the words that comes next, after optional whitespace.
 
         The whitespace is recorded together with the word, except characters of `trim` next to a marker.
@@ -876,7 +882,7 @@ class TextBuffer:
                 return None
             matched_word = ""
             undecided = False
-            for word in words:
+            for word in words.candidates(text, start) if isinstance(words, SortedWords) else words:
                 if text.startswith(word, start):
                     matched_word = max(matched_word, word, key=len)
                 elif len(text) - start < len(word) and word.startswith(text[start:]):
