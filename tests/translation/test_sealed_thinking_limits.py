@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interlingua.core import reasoning_signatures
 from interlingua.core.options import Limits, Options
 from interlingua.core.reasoning_signatures import (
     MAX_ENVELOPE_BYTES,
@@ -70,6 +71,21 @@ def test_joined_seals_count() -> None:
     options = Options(seal_key=KEY, limits=Limits(seals=2 * MIB))
     with pytest.raises(BadRequest, match="unpacks to more than"):
         prepare_request(request("openai-responses", seal, 1), "openai-responses", "openai-chat", options=options)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_unreadable_seals_are_not_all_decrypted(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seal of seven bytes takes as long to decrypt as a long one: a body full of them took minutes."""
+    decrypted: list[str] = []
+    decrypt = reasoning_signatures._decrypt
+
+    def count(encoded: str, key: bytes) -> bytes | None:
+        decrypted.append(encoded)
+        return decrypt(encoded, key)
+
+    monkeypatch.setattr(reasoning_signatures, "_decrypt", count)
+    prepare_request(request(wire, "il2.AA." * 1000, 1), wire, "openai-chat", options=Options(seal_key=KEY))
+    assert 0 < len(decrypted) < 10
 
 
 def test_size_of_one_seal_is_limited() -> None:

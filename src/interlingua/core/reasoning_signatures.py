@@ -118,7 +118,12 @@ def read_envelope(text: str, key: bytes) -> Reasoning | None:
     """
     if not ENVELOPES_PATTERN.fullmatch(text):
         return None
-    pieces = [_decode_envelope(encoded, key) for encoded in ENVELOPE_PATTERN.findall(text)]
+    pieces = []
+    for encoded in ENVELOPE_PATTERN.findall(text):
+        piece = _decode_envelope(encoded, key)
+        if piece is None:  # no envelope is read then: a long text of unreadable ones must not take long
+            return None
+        pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else _join_values(pieces)
 
 
@@ -129,13 +134,15 @@ def unpacked_size(text: str, key: bytes, limit: int) -> int:
     """
     size = 0
     for encoded in ENVELOPE_PATTERN.findall(text):
-        decompressor, data = zlib.decompressobj(), _decrypt(encoded, key) or b""
+        decompressor, data = zlib.decompressobj(), _decrypt(encoded, key)
+        if data is None:  # `read_envelope` reads none of them
+            break
         try:
             while data and size <= limit:
                 size += len(decompressor.decompress(data, UNPACK_STEP_BYTES))
                 data = decompressor.unconsumed_tail
         except zlib.error:
-            continue
+            break
     return size
 
 
@@ -162,9 +169,9 @@ def _decode_envelope(encoded: str, key: bytes) -> Reasoning | None:
     return Reasoning(content.text, Seal(content.wire, content.data, content.upstream))
 
 
-def _join_values(pieces: list[Reasoning | None]) -> Reasoning | None:
+def _join_values(pieces: list[Reasoning]) -> Reasoning | None:
     """Join the pieces of one value. Return None if they are not all values from the same upstream and wire."""
-    seals = [piece.seal for piece in pieces if piece and piece.seal]
+    seals = [piece.seal for piece in pieces if piece.seal]
     values = [value for seal in seals if isinstance(value := seal.data.get(VALUE_KEY), str)]
     if len(values) < len(pieces) or len({(seal.wire, seal.upstream) for seal in seals}) > 1:
         return None
