@@ -133,6 +133,26 @@ def test_refused_requests_do_not_count() -> None:
     begin(limiter, "alice", limits)
 
 
+def test_stream_refused_after_a_slow_body_does_not_admit_more_later() -> None:
+    clock = Clock()
+    (limiter,) = limiters(clock, workers=1)
+    limits = ClientLimits(requests_per_minute=10, streams=1)
+    clock.now = 1000.0
+    begin(limiter, "a", limits).begin_stream(limits)
+    slow_bodies = [begin(limiter, "a", limits) for _ in range(9)]
+    clock.now = 1019.9  # another slot
+    for request in slow_bodies:
+        with pytest.raises(RateLimited):
+            request.begin_stream(limits)
+        request.end(tokens=0)
+    for _ in range(9):
+        begin(limiter, "a", limits).end(tokens=0)
+    clock.now = 1070.0  # the slot of the first requests has expired
+    begin(limiter, "a", limits).end(tokens=0)
+    with pytest.raises(RateLimited):
+        begin(limiter, "a", limits)
+
+
 def test_open_requests_of_a_dead_worker_are_forgotten() -> None:
     clock = Clock()
     regions = [SeriesRegion(1 << 16), SeriesRegion(1 << 16)]

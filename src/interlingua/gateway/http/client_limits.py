@@ -100,17 +100,19 @@ class CountedRequest:
         self._key = key
         self._own_series = own_series
         self._is_stream = False
+        self._begun_at = 0  # time of the slot in which the request is counted
 
     def begin(self, limits: ClientLimits) -> None:
         """Count the request. Raises RateLimited, and does not count it, if it is over a limit."""
         self._own_series[OPEN_REQUESTS] += 1
+        self._begun_at = self._slot_time()
         self._add(SLOT_REQUESTS, 1)
         try:
             self._check_open("requests", OPEN_REQUESTS, limits.requests)
             self._check_rate("requests_per_minute", SLOT_REQUESTS, limits.requests_per_minute, own=1)
             self._check_rate("tokens_per_minute", SLOT_TOKENS, limits.tokens_per_minute, own=0)
         except RateLimited:
-            self._add(SLOT_REQUESTS, -1)
+            self._uncount_request()
             self.end(tokens=0)
             raise
 
@@ -121,7 +123,7 @@ class CountedRequest:
         try:
             self._check_open("streams", OPEN_STREAMS, limits.streams)
         except RateLimited:
-            self._add(SLOT_REQUESTS, -1)
+            self._uncount_request()
             raise
 
     def end(self, tokens: int) -> None:
@@ -138,6 +140,12 @@ class CountedRequest:
             self._own_series[slot + SLOT_REQUESTS] = self._own_series[slot + SLOT_TOKENS] = 0.0
             self._own_series[slot + SLOT_TIME] = time_now
         self._own_series[slot + field] += number
+
+    def _uncount_request(self) -> None:
+        """Remove the request from the slot in which it was counted: another slot leaves the last minute later."""
+        slot = FIRST_SLOT + self._begun_at % SLOTS * SLOT_WIDTH
+        if self._own_series[slot + SLOT_TIME] == self._begun_at:
+            self._own_series[slot + SLOT_REQUESTS] -= 1
 
     def _check_open(self, limit: LimitName, position: int, allowed: int) -> None:
         if allowed and sum(series[position] for series in self._limiter.all_series(self._key)) > allowed:
