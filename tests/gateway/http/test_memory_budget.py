@@ -281,3 +281,11 @@ def test_text_that_a_responses_client_gets_again_at_the_end_is_counted(
         while received < 3 * MIB:
             received += len(sock.recv(MIB))
         wait_until(lambda: memory_used(gateway) > 2 * MIB)
+
+
+def test_end_of_a_stream_that_exceeds_the_budget_is_sent(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    """The last frames of a Responses stream repeat its text four times. A stream without them has no end."""
+    steps = [up.send_headers(), up.send(up.ROLE), up.send(b"".join([up.delta("x" * 1000)] * 3000)), up.send(up.DONE)]
+    got = request_reply(gateway, RESPONSES, upstream.add("long-end", *steps))
+    assert len(got.body) > 12 * MIB
+    assert b"event: response.completed" in got.body

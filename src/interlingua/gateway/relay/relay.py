@@ -259,7 +259,7 @@ class Relay:
                     data = await failover.read_chunk(reply)
                     output = await failover.translate(reply, data)
                     uncounted += len(data) + len(output)
-                    if uncounted > count_after:
+                    if uncounted > count_after and not translator.ended:  # the last frames are sent in any case
                         self._memory.resize(translator.held_bytes + len(output))
                         uncounted, count_after = 0, max(MEMORY_COUNT_BYTES, self._memory.size // 4)
                     if output:
