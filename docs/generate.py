@@ -31,7 +31,17 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
 from interlingua.gateway.api.openapi import openapi_document
-from interlingua.gateway.settings.schema import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
+from interlingua.gateway.settings.schema import (
+    Capture,
+    ClientLimits,
+    Log,
+    RequestLimits,
+    Rest,
+    Retries,
+    Settings,
+    Timeouts,
+    Upstream,
+)
 from interlingua.gateway.settings.schema import Model as ModelEntry
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 from interlingua.upstreams import list_profiles
@@ -355,6 +365,7 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "retries": Retries,
     "rest": Rest,
     "limits": RequestLimits,
+    "client_limits": ClientLimits,
     "capture": Capture,
     "log": Log,
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import interlingua as il
@@ -16,9 +17,11 @@ from docs.generate import PAGES, PARITY_AGREED, PARITY_READ, REFERENCE_FOLDER
 from interlingua.cli.dialects.show import field_docs
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.gateway.settings.schema import Settings
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 from tests.dialects.test_corpus import CORPUS, PARITY_ROWS, agreement
 from tests.support.harness import tool
+from tests.support.paths import ROOT
 
 DOCS = REFERENCE_FOLDER.parent
 TOOLS = [tool("save", {"s": "string", "t": "string"}), tool("ls", ["path"]), {"function": {"name": "new"}}]
@@ -115,3 +118,10 @@ def test_every_caveat_has_a_test() -> None:
     with_caveats = {dialect.name for dialect in il.dialects() if dialect.caveats}
     assert with_caveats == CAVEAT_CASES.keys()
     assert get_dialect("detect").caveats
+
+
+def test_every_nested_setting_has_a_section() -> None:
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    nested = [field.name for field in msgspec.structs.fields(Settings) if isinstance(field.default, msgspec.Struct)]
+    assert "client_limits" in nested
+    assert [name for name in nested if f"\n## {name}\n" not in page] == []
