@@ -1,8 +1,4 @@
-"""Memory of a gateway process after floods of requests that fail: it returns to what it was before.
-
-The process starts with the variable that the files in `deploy/` set, so that glibc returns free memory to the system.
-By default glibc keeps large free blocks for further ones.
-"""
+"""Memory of a gateway process after floods of requests that fail: it returns to what it was before."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ LARGE = "0123456789abcdef" * (20 * MIB // 16)
 
 @pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
-    with run_gateway(config=CONFIG.format(url=upstream.url), MALLOC_TRIM_THRESHOLD_="131072") as started:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 

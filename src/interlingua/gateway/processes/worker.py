@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import faulthandler
 import gc
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -30,6 +32,9 @@ PUBLISH_INTERVAL_SECONDS = 1.0
 """Interval at which a worker publishes the metrics that come from callbacks, if other workers report them too."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
+M_TRIM_THRESHOLD = -1
+"""Parameter of glibc's mallopt: the free memory that it keeps."""
+MAX_FREE_BYTES = 128 * 1024
 
 
 class Worker:
@@ -67,6 +72,7 @@ class Worker:
 
     def run(self) -> None:
         load_cipher()  # now, because the import takes a tenth of a second
+        _return_free_memory()
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects, but few reference cycles
         if self._heartbeat is not None:
@@ -183,6 +189,12 @@ async def _wait_until_idle(gateway: GatewayState, seconds: float) -> None:
     deadline = loop.time() + seconds
     while gateway.active_requests and loop.time() < deadline:
         await asyncio.sleep(0.05)
+
+
+def _return_free_memory() -> None:
+    """Let glibc return free memory to the system, also the memory of large requests, which it would keep for others."""
+    with suppress(OSError, AttributeError, TypeError):  # not glibc
+        ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
