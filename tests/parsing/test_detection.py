@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua.core.options import Limits
+from interlingua.core.reply import fold
 from tests.support.growth import check_growth, cpu_seconds
 from tests.support.harness import tool
 
@@ -117,6 +118,15 @@ scraps = [
 def test_random_fragments_stream_like_whole_text(text: str, known: bool) -> None:
     tools = TOOLS if known else None
     assert streamed(text, tools) == il.parse(text, "detect", tools=tools)
+
+
+def test_calls_that_the_prefill_completes_are_not_read_again() -> None:
+    prefill = '<minimax:tool_call>\n<invoke name="ls">\n<parameter name="path">.</parameter>\n</invoke>\n</minimax:tool'
+    replies = []
+    for pieces in (["}<"], ["}", "<"]):
+        parser = il.Parser("detect", TOOLS, prefill)
+        replies.append(fold([event for piece in pieces for event in parser.feed(piece)] + parser.close()))
+    assert [(reply.text, reply.calls) for reply in replies] == [("}<", [])] * 2
 
 
 # ── cost ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -104,6 +104,11 @@ class ChoicePipeline:
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._send(self._parse(events) if self._parser else events)
 
+    def release(self) -> None:
+        """Free the parser of a reply that is not read any further."""
+        if self._parser is not None:
+            self._parser.release()
+
     def flush(self) -> list[ev.Event]:
         """End the text: return what was held back."""
         parser, self._parser = self._parser, None

@@ -154,6 +154,9 @@ class DetectGrammar:
             for reader in readers:
                 reader.feed(text)
             winner = next((reader for reader in readers if reader.has_won), None)
+            for reader in readers:
+                if (winner is not None and reader is not winner) or reader.has_lost:
+                    reader.parser.release()
             readers = [reader for reader in readers if not reader.has_lost]
             if winner is not None or not readers:
                 return winner

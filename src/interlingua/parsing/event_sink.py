@@ -208,7 +208,8 @@ class EventSink:
         tentative, self.tentative = self.tentative, None
         if tentative is not None:
             del self._events[tentative.mark :]
-            self.call_count, self._open_call = tentative.call_count, None
+            self.call_count = tentative.call_count
+            self.clear_open_call()
         self.restore_text()
 
     def restore_text(self) -> bool:
@@ -315,7 +316,9 @@ class EventSink:
 
     def clear_open_call(self) -> None:
         """Forget the call in progress: it has ended."""
-        self._open_call = None
+        if self._open_call is not None:
+            self._open_call.lacks_only_brace = None  # its writer refers back to the call
+            self._open_call = None
 
     def close(self) -> None:
         """End the text: emit what a call in progress still buffers. The guard ends that call."""

@@ -230,7 +230,16 @@ class NativeTextParser:
         self._source.close()
         next(self._reader, None)
         self._sink.close()
-        return self._sink.drain()
+        events = self._sink.drain()
+        self.release()
+        return events
+
+    def release(self) -> None:
+        """Drop the objects that refer back to the parser, so that it is freed without a garbage collection."""
+        self._reader.close()
+        self._source.release()
+        self._sink.quotes = None
+        self._sink.clear_open_call()
 
     def _read(self) -> Read[None]:
         source, sink = self._source, self._sink
@@ -442,10 +451,12 @@ class NativeTextParser:
         if self._dialect.router is not None:
             return self._dialect.router.unfinished_message(prefill)
         grammar = self._dialect.grammar
-        openers, closers = (grammar.openers, self._dialect.strays) if grammar else ((), ())
-        opener_pos = max((prefill.rfind(opener) for opener in openers), default=-1)
-        if opener_pos >= 0 and not any(closer in prefill[opener_pos:] for closer in closers):
-            return prefill[opener_pos:]
+        opener_pos = max((prefill.rfind(opener) for opener in grammar.openers), default=-1) if grammar else -1
+        if grammar and opener_pos >= 0:
+            # A grammar that detects the dialect has no strays, but it knows the closers of all dialects.
+            closers = self._dialect.strays or tuple(m for m, role in grammar.marker_roles.items() if role == "closer")
+            if not any(closer in prefill[opener_pos:] for closer in closers):
+                return prefill[opener_pos:]
         return prefill[self._markers.partial_start(prefill, 0) :]
 
     def _ends_inside_thinking(self, prefill: str) -> bool:

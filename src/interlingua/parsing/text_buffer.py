@@ -228,6 +228,10 @@ class TextBuffer:
         self._closed = True
         self._waited_to = self._text_offset + len(self._text)
 
+    def release(self) -> None:
+        """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
+        self._fast_copy = self._can_forward = None
+
     @property
     def closed(self) -> bool:
         return self._closed

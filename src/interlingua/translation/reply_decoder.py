@@ -134,6 +134,11 @@ class ReplyDecoder:
             for pipeline in self.pipelines.values():
                 pipeline.set_dialect(self.dialect)
 
+    def release(self) -> None:
+        """Free the parsers of a reply that is not read any further, which a garbage collection would do later."""
+        for pipeline in self.pipelines.values():
+            pipeline.release()
+
     # ── from chunks to events ─────────────────────────────────────────────────────────────────────────────────────
 
     def pipeline_for(self, choice: Choice) -> ChoicePipeline:

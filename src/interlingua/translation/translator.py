@@ -219,6 +219,10 @@ class Translator:
             self._tracer.end_message(sent)
         return sent
 
+    def release(self) -> None:
+        """Free the memory of a reply that is not read any further."""
+        self._decoder.release()
+
     # ── whole replies ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:

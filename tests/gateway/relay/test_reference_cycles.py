@@ -21,9 +21,10 @@ from interlingua.gateway.http.connection_listener import GuardedConnection
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
-from tests.support.raw_client import WIRES, build_request, minimal_body
+from tests.support.raw_client import CHAT, WIRES, build_request, minimal_body
 from tests.support.upstream_server import UpstreamServer
 
+TOOL = {"type": "function", "function": {"name": "ls", "parameters": {"properties": {"path": {"type": "string"}}}}}
 FILLER = "0123456789" * 2000
 """Occurs in every body and reply of these tests, and nowhere else."""
 
@@ -39,6 +40,10 @@ def whole_reply() -> bytes:
 
 GOOD_STREAM = (up.chat_stream(FILLER, FILLER),)
 GOOD = (up.send_response("200 OK", whole_reply()),)
+CALL = '<tool_call>\n{"name": "ls", "arguments": {"path": "' + FILLER
+GOOD_CALL = (up.chat_stream(CALL, FILLER, '"}}\n</tool_call>'),)
+CUT_CALL = (up.send_headers(), up.send(up.ROLE + up.delta(CALL)), up.reset())
+SILENT_CALL = (up.send_headers(), up.send(up.ROLE + up.delta(CALL)), up.wait(30))
 FAILED = (up.send_response("500 Broken", error("500")),)
 FAILED_IN_BODY = (up.send_response("200 OK", error("in the body")),)
 FAILED_IN_STREAM = (up.send_headers(), up.send(b"data: " + error("in the stream") + b"\n\n"))
@@ -83,6 +88,9 @@ WHOLE: dict[str, list[Script]] = {
 }
 
 
+CALLS: dict[str, list[Script]] = {"good": [GOOD_CALL], "cut": [CUT_CALL], "late timeout": [SILENT_CALL]}
+
+
 def settings(url: str) -> Settings:
     upstream = Upstream(
         url=url,
@@ -99,6 +107,7 @@ def settings(url: str) -> Settings:
             "nobody-then-test": Model(upstream="nobody", fallback=["fallback"]),
             "fallback": Model(upstream="test"),
         },
+        overrides={f"native-{dialect}-*": dialect for dialect in ("hermes", "qwen3_coder", "detect")},
         limits=RequestLimits(body=200_000, send=0.3),
     )
 
@@ -175,6 +184,23 @@ def test_request_leaves_no_cycle(upstream: UpstreamServer, wire: str, stream: bo
         upstream.add(model, *script)
 
     run_check(upstream, request_bytes(wire, model, stream))
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dialect", ["hermes", "qwen3_coder", "detect"])
+def test_call_in_native_text_leaves_no_cycle(upstream: UpstreamServer, dialect: str, name: str) -> None:
+    model = f"native-{dialect}-{name}".replace(" ", "-")
+    for script in 2 * CALLS[name]:
+        upstream.add(model, *script)
+    run_check(upstream, request_bytes(CHAT, model, True, tools=[TOOL]))
+
+
+@pytest.mark.parametrize("stop_after", [1, 15_000])
+def test_client_that_disconnects_in_a_call_leaves_no_cycle(upstream: UpstreamServer, stop_after: int) -> None:
+    model = f"native-hermes-left-{stop_after}"
+    for _ in range(2):
+        upstream.add(model, *SILENT_CALL)
+    run_check(upstream, request_bytes(CHAT, model, True, tools=[TOOL]), stop_after)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -66,6 +66,11 @@ class UpstreamReply(msgspec.Struct):
     def translator(self) -> Translator:
         return self.receiver.translator
 
+    def discard(self) -> None:
+        """Close the connection of a reply whose rest is not needed, and free its memory."""
+        self.response.close()
+        self.translator.release()
+
 
 class UpstreamFailover:
     """Sends the request of one exchange to its upstreams in turn."""
@@ -233,7 +238,7 @@ class UpstreamFailover:
                 self._incomplete_retries_left -= 1
                 raise UpstreamFailed(problem)
         except BaseException:
-            reply.response.close()
+            reply.discard()
             raise
 
     async def _read_until_content(self, reply: UpstreamReply, deadline: MovingDeadline) -> None:

@@ -227,10 +227,10 @@ class Relay:
                 await self._pump(failover, reply)
             response = await self._with_send_timeout(self._stream.end())
         except BaseException:
-            reply.response.close()
+            reply.discard()
             raise
         if reply.translator.tally.failure is not None:
-            reply.response.close()  # the rest of the response is not needed
+            reply.discard()
         elif not reply.response.content.at_eof():
             self._gateway.run_in_background(drain(reply.response))
         return response

@@ -375,9 +375,9 @@ class _EnvelopeReader:
         self.has_call = self.has_call and self._evidence is not CallEvidence.INLINE
         text, channel = self._source.take_recorded(), self._source.recorded_channel
         self._sink.rollback()
-        text = (
-            self._keys.all_markers.remove_from(text) if self._source.closed else self._sink.strip_special_tokens(text)
-        )
+        if self._source.closed:
+            text = self._keys.all_markers.remove_from(text)
+        text = self._sink.strip_special_tokens(text)
         if not self._sink.failed:
             self._sink.emit_text(text, channel)
             self._source.mark_as_text()
