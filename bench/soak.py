@@ -5,8 +5,9 @@ python -m bench.soak --minutes 2      shorter
 python -m bench.soak --clients 4      fewer clients at the same time; default: 8
 
 Prints a line every 15 seconds: replies, replies judged wrong, memory, open files, requests in progress, and the longest
-wait of a bystander, a client that asks for /healthz all the time. The exit status is 1 if a reply was wrong, if memory
-or open files did not return to what they were, or if the bystander waited too long.
+waits of two bystanders: a client that asks for /healthz all the time, and one that sends chats of 100 KB. The exit
+status is 1 if a reply was wrong, if memory or open files did not return to what they were, or if a bystander waited too
+long.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ from interlingua.faults.upstream.server import UpstreamServer
 KEY = "sk-upstream-0123456789abcdef"
 UPSTREAM_TIMEOUT_SECONDS = 3.0
 CLIENT_TIMEOUT_SECONDS = 40.0
-MAX_WAIT_SECONDS = 0.1
-"""Longest wait of the bystander that is accepted, on a quiet machine."""
+MAX_HEALTH_WAIT_SECONDS = 0.1
+MAX_CHAT_WAIT_SECONDS = 1.0
+"""Longest waits of the bystanders that are accepted, on a quiet machine."""
+CHAT_BYTES = 100_000
 MAX_MEMORY_GROWTH = 1.5
 """Accepted memory at the end, as a multiple of the memory after the first tenth of the time."""
 MAX_MORE_FILES = 20
@@ -276,20 +279,37 @@ class Clients:
         self._results.add("junk")
 
 
-def measure_waits(address: str, over: Event, queue: multiprocessing.Queue[list[float]]) -> None:
-    """Ask for /healthz until the time is over; put the waits of each interval into the queue."""
+def ask_for_health(connection: http.client.HTTPConnection) -> None:
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+
+
+def send_chat(connection: http.client.HTTPConnection) -> None:
+    messages = [{"role": "user", "content": "Hello. " * 100}] * (CHAT_BYTES // 730)
+    body = {"model": f"{CALL_PREFIX}hermes-1", "stream": True, "messages": messages}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
+    connection.getresponse().read()
+
+
+def measure_waits(
+    address: str,
+    send: Callable[[http.client.HTTPConnection], None],
+    pause: float,
+    over: Event,
+    queue: multiprocessing.Queue[list[float]],
+) -> None:
+    """Send a request again and again until the time is over; put the waits of each interval into the queue."""
     while not over.is_set():
         waits, until = [], time.monotonic() + REPORT_SECONDS
         connection = http.client.HTTPConnection(address, timeout=CLIENT_TIMEOUT_SECONDS)
         while time.monotonic() < until and not over.is_set():
             started = time.monotonic()
             try:
-                connection.request("GET", "/healthz")
-                connection.getresponse().read()
-            except OSError:
+                send(connection)
+            except (OSError, http.client.HTTPException):
                 connection.close()
             waits.append(time.monotonic() - started)
-            time.sleep(0.005)
+            time.sleep(pause)
         connection.close()
         queue.put(waits)
 
@@ -355,7 +375,7 @@ def take_sample(gateway: Process) -> Sample:
 
 def soak(minutes: float, client_count: int, seed: int) -> bool:
     context = multiprocessing.get_context("spawn")
-    over, queue = context.Event(), context.Queue()
+    over, health_queue, chat_queue = context.Event(), context.Queue(), context.Queue()
     upstream_port = free_port()
     upstream = context.Process(target=run_upstream, args=(upstream_port, over), daemon=True)
     upstream.start()
@@ -363,47 +383,64 @@ def soak(minutes: float, client_count: int, seed: int) -> bool:
     with run_gateway(upstream_port) as gateway:
         base = f"http://127.0.0.1:{gateway.port}"
         target = GatewayTarget(base, f"http://127.0.0.1:{upstream_port}", timeout=CLIENT_TIMEOUT_SECONDS)
-        bystander_over = context.Event()
-        bystander = context.Process(
-            target=measure_waits, args=(f"127.0.0.1:{gateway.port}", bystander_over, queue), daemon=True
-        )
-        bystander.start()
+        bystanders_over, address = context.Event(), f"127.0.0.1:{gateway.port}"
+        bystanders = [
+            context.Process(target=measure_waits, args=(address, send, pause, bystanders_over, queue), daemon=True)
+            for send, pause, queue in ((ask_for_health, 0.005, health_queue), (send_chat, 0.2, chat_queue))
+        ]
+        for bystander in bystanders:
+            bystander.start()
         results = Results()
         clients = Clients(target, results, client_count, seed)
         clients.start()
         try:
-            waits, samples = report(gateway, results, queue, 60 * minutes)
+            waits, samples = report(gateway, results, health_queue, chat_queue, 60 * minutes)
         finally:
             clients.stop()
         time.sleep(SETTLE_SECONDS)
         last = take_sample(gateway)
-        bystander_over.set()
+        bystanders_over.set()
         over.set()
-        bystander.join(30)
+        for bystander in bystanders:
+            bystander.join(30)
     upstream.join(30)
     return print_summary(results, waits, samples, last)
 
 
+@dataclass
+class Waits:
+    """Waits of the bystanders, in seconds."""
+
+    health: list[float] = field(default_factory=list)
+    chat: list[float] = field(default_factory=list)
+
+
 def report(
-    gateway: Process, results: Results, queue: multiprocessing.Queue[list[float]], seconds: float
-) -> tuple[list[float], list[Sample]]:
-    """Print a line for each interval. Return the waits of the bystander, and the samples."""
-    waits: list[float] = []
+    gateway: Process,
+    results: Results,
+    health_queue: multiprocessing.Queue[list[float]],
+    chat_queue: multiprocessing.Queue[list[float]],
+    seconds: float,
+) -> tuple[Waits, list[Sample]]:
+    """Print a line for each interval. Return the waits of the bystanders, and the samples."""
+    waits = Waits()
     samples: list[Sample] = []
     started = time.monotonic()
     while (elapsed := time.monotonic() - started) < seconds:
-        new_waits = queue.get(timeout=REPORT_SECONDS + 2 * CLIENT_TIMEOUT_SECONDS)
-        waits += new_waits
+        health_waits = health_queue.get(timeout=REPORT_SECONDS + 2 * CLIENT_TIMEOUT_SECONDS)
+        chat_waits = chat_queue.get(timeout=REPORT_SECONDS + 2 * CLIENT_TIMEOUT_SECONDS)
+        waits.health += health_waits
+        waits.chat += chat_waits
         samples.append(take_sample(gateway))
         print(
             f"{elapsed:5.0f} s {results.counts.total():7} replies {len(results.wrong):3} wrong {samples[-1]}"
-            f"  bystander {max(new_waits) * 1000:5.0f} ms",
+            f"  health {max(health_waits) * 1000:4.0f} ms, chat {max(chat_waits) * 1000:5.0f} ms",
             file=sys.stderr,
         )
     return waits, samples
 
 
-def print_summary(results: Results, waits: list[float], samples: list[Sample], last: Sample) -> bool:
+def print_summary(results: Results, waits: Waits, samples: list[Sample], last: Sample) -> bool:
     first = samples[len(samples) // 10]
     growth = last.memory / first.memory
     print("replies  " + ", ".join(f"{count} {kind}" for kind, count in sorted(results.counts.items())))
@@ -412,17 +449,19 @@ def print_summary(results: Results, waits: list[float], samples: list[Sample], l
         print(f"         {problem}")
     print(f"memory   {first.memory / MIB:.1f} MiB, at the end {last.memory / MIB:.1f} MiB: {growth:.2f} times")
     print(f"files    {first.files}, at the end {last.files}; requests in progress at the end: {last.requests}")
-    quantiles = statistics.quantiles(waits, n=1000)
-    print(
-        f"waits    {len(waits)} of a bystander: median {statistics.median(waits) * 1000:.1f} ms,"
-        f" 99.9 % {quantiles[-1] * 1000:.0f} ms, longest {max(waits) * 1000:.0f} ms"
-    )
+    for name, seconds in (("health", waits.health), ("chat", waits.chat)):
+        quantiles = statistics.quantiles(seconds, n=1000)
+        print(
+            f"{name:8} {len(seconds)} waits of a bystander: median {statistics.median(seconds) * 1000:.1f} ms,"
+            f" 99.9 % {quantiles[-1] * 1000:.0f} ms, longest {max(seconds) * 1000:.0f} ms"
+        )
     return (
         not results.wrong
         and growth <= MAX_MEMORY_GROWTH
         and last.files <= first.files + MAX_MORE_FILES
         and last.requests == 0
-        and max(waits) <= MAX_WAIT_SECONDS
+        and max(waits.health) <= MAX_HEALTH_WAIT_SECONDS
+        and max(waits.chat) <= MAX_CHAT_WAIT_SECONDS
     )
 
 
