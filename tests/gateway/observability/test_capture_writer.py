@@ -28,6 +28,7 @@ from interlingua.gateway.observability.capture_writer import CaptureRecording, C
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor
+from tests.support.file_owners import give_to_another_user
 
 KEY = "correcthorse42"
 CLIENT_KEY = "the-clients-own-key-1234"
@@ -147,6 +148,12 @@ def test_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -
         captures_in(tmp_path)
     assert raised.value.hint.startswith(f"run chmod 700 {tmp_path}")
     captures_in(tmp_path / "new").close()
+
+
+def test_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_to_another_user(tmp_path, monkeypatch)
+    with pytest.raises(BadInput, match=r"^capture\.dir: another user owns "):
+        captures_in(tmp_path)
 
 
 def test_unfinished_capture_is_discarded(tmp_path: Path) -> None:

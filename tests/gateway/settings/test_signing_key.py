@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import stat
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from interlingua.errors import BadInput
+from interlingua.gateway.settings import signing_key
 from interlingua.gateway.settings.signing_key import KEY_BYTES, load_or_create_key
+from tests.support.file_owners import give_to_another_user
 
 
 def test_key_is_created_once_and_private(tmp_path: Path) -> None:
@@ -55,6 +58,23 @@ def test_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -
     ) as raised:
         load_or_create_key(tmp_path)
     assert raised.value.hint.startswith(f"run chmod 700 {tmp_path}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_key_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_or_create_key(tmp_path)
+    give_to_another_user(tmp_path / "seal.key", monkeypatch)
+    monkeypatch.setattr(signing_key, "check_private_folder", lambda *_: None)  # without root it has the same owner
+    with pytest.raises(BadInput, match=r"another user owns .*seal\.key \(user id \d+\)") as raised:
+        load_or_create_key(tmp_path)
+    assert raised.value.hint == "delete it, so that a new key is created"
+
+
+def test_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_to_another_user(tmp_path, monkeypatch)
+    with pytest.raises(BadInput, match="the directory of the seal key: another user owns ") as raised:
+        load_or_create_key(tmp_path)
+    assert raised.value.hint.startswith(f"run chown {os.geteuid()} {tmp_path}")
     assert list(tmp_path.iterdir()) == []
 
 

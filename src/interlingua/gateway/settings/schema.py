@@ -197,7 +197,7 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dir: str
     """Directory for the captures, one file per exchange. It is created if it does not exist, readable by its owner
-    only. A directory that other users can write to is refused."""
+    only. A directory that another user (except root) owns or can write to is refused."""
     keep: Annotated[int, Meta(ge=1)] = 1000
     """Maximum number of capture files. The oldest files are deleted first."""
 

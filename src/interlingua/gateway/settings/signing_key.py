@@ -54,7 +54,7 @@ def _create_key(path: Path) -> None:
 
 def _read_key(path: Path) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | NO_FOLLOW), "rb") as stream:
-        check_private_file(path, os.fstat(stream.fileno()).st_mode)
+        check_private_file(path, os.fstat(stream.fileno()))
         key = stream.read(KEY_BYTES)
     if len(key) < KEY_BYTES:
         raise BadInput(
