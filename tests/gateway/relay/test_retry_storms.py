@@ -69,7 +69,7 @@ def test_41_retries_are_limited_by_the_retry_budget(upstream: UpstreamServer, ga
     began = time.monotonic()
     assert send_many(gateway, model, concurrency=50) == [500] * MANY
     seconds = time.monotonic() - began
-    free = RETRY_BUDGET_CAPACITY + seconds
+    free = 2 * RETRY_BUDGET_CAPACITY + 1.1 * seconds  # shared by all clients, and of this client alone
     assert MANY < upstream.count(model) <= MANY * 1.1 + free + 1, "three attempts for each would be 600"
     kind = 'findings_total{kind="not-asked-again"}'
     assert metric(gateway, kind) > MANY / 2
@@ -182,12 +182,38 @@ def test_41_retry_budget_capacity_and_refill() -> None:
     clock = Clock()
     (policy,) = make_policies(clock, "alice")
     policy.start_request()
-    assert [policy.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
+    assert [policy.acquire_retry() for _ in range(21)] == [True] * 20 + [False], "ten shared ones, ten of its own"
     clock.now += 1
     assert [policy.acquire_retry() for _ in range(2)] == [True, False]
     for _ in range(11):
         policy.start_request()
     assert [policy.acquire_retry() for _ in range(2)] == [True, False]
+
+
+def test_41_client_that_uses_up_the_retry_budget_leaves_some_retries_for_others() -> None:
+    clock = Clock()
+    alice, mallory = make_policies(clock, "alice", "mallory")
+    while mallory.acquire_retry():
+        pass
+    assert (mallory.has_retry, alice.has_retry) == (False, True)
+    assert [alice.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
+    clock.now += 10
+    while mallory.acquire_retry():
+        pass
+    assert [alice.acquire_retry() for _ in range(2)] == [True, False], "a client gets one of its own in ten seconds"
+
+
+def test_41_retry_budgets_of_many_clients_are_bounded() -> None:
+    (route,) = Routes(Settings(upstreams={"one": Upstream(url="http://127.0.0.1:9/v1")})).find("m")
+    policies = RetryPolicies(lambda *_: None, Clock())
+    while policies.for_route(route, "first").acquire_retry():
+        pass
+    for client in range(MAX_TRACKED_CLIENTS - 1):
+        policies.for_route(route, str(client))
+    assert not policies.for_route(route, "first").has_retry
+    for client in range(MAX_TRACKED_CLIENTS):
+        policies.for_route(route, str(client))
+    assert policies.for_route(route, "first").has_retry, "it was forgotten"
 
 
 def test_41_open_circuit_allows_one_probe_per_interval() -> None:

@@ -63,7 +63,8 @@ class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     not retry and forwards that delay to the client."""
     budget: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """Retry budget: the number of retries allowed per request to this upstream, over all clients (0.1: one retry for
-    ten requests). A burst of ten retries, and one more each second, are always allowed. The budget keeps retries from
+    ten requests). A burst of ten retries, and one more each second, are always allowed. If the clients together have
+    used them up, each client key still has ten retries, and one more in ten seconds. The budget keeps retries from
     adding load to an upstream that already fails."""
 
 

@@ -4,7 +4,8 @@ Retries of all clients together would increase the load on an upstream just when
 Each retry waits for a random time. Retries are limited to a small share of all requests. After several consecutive
 failures of a model, the circuit breaker opens, and only single probe requests are sent until one of them succeeds.
 
-A client can send requests that make an upstream fail. Such failures refuse no requests of other clients.
+A client can send requests that make an upstream fail. Such failures refuse no requests of other clients. They can use
+up the retries that all clients share, so each client also has a few of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TypeVar
 
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Rest, Retries
@@ -21,24 +23,33 @@ from interlingua.translation.upstream_errors import UpstreamFailed
 __all__ = ["RetryPolicies", "RetryPolicy", "backoff"]
 
 RETRY_BUDGET_CAPACITY = 10.0
-"""Maximum number of saved retries. One is added per second, so that a single user is not limited."""
+"""Maximum number of saved retries."""
+SHARED_RETRIES_PER_SECOND = 1.0
+"""So many that a single user is not limited."""
+OWN_RETRIES_PER_SECOND = 0.1
+"""So few that the retries of many clients do not add much load to an upstream that fails."""
 MAX_TRACKED_MODELS = 1000
 """Maximum number of circuit breakers: clients can send any model name."""
 MAX_TRACKED_CLIENTS = 1000
-"""Maximum number of clients per circuit breaker: without `keys`, clients can send any key."""
+"""Maximum number of clients per circuit breaker, and of retry budgets: without `keys`, clients can send any key."""
 TOO_MANY_REQUESTS_STATUS = 429
 """Does not count as a failure: the upstream works and limits its rate."""
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class RetryBudget:
-    """Token bucket for the retries of one upstream, refilled by requests (a share each) and by time."""
+    """Token bucket for the retries at one upstream, refilled by requests (a share each) and by time."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
         self._available = RETRY_BUDGET_CAPACITY
         self._updated_at = 0.0
 
     def refill(self, share: float, now: float) -> None:
-        self._available = min(RETRY_BUDGET_CAPACITY, self._available + share + max(0.0, now - self._updated_at))
+        added = share + max(0.0, now - self._updated_at) * self._per_second
+        self._available = min(RETRY_BUDGET_CAPACITY, self._available + added)
         self._updated_at = now
 
     def has_retry(self, now: float) -> bool:
@@ -113,10 +124,7 @@ class CircuitBreaker:
         if unreachable:
             count = self._connection_failures
         else:
-            count = self._client_failures.setdefault(client_id, FailureCount())
-            self._client_failures.move_to_end(client_id)
-            if len(self._client_failures) > MAX_TRACKED_CLIENTS:
-                self._client_failures.popitem(last=False)
+            count = _tracked(self._client_failures, client_id, FailureCount, MAX_TRACKED_CLIENTS)
         was_open = count.is_open(rest)
         count.add(rest, now)
         return count.is_open(rest) and not was_open
@@ -149,18 +157,20 @@ class RetryPolicies:
     ) -> None:
         self._on_circuit_change = on_circuit_change
         self._clock = clock
-        self._budgets: dict[tuple[str, str], RetryBudget] = {}
+        self._shared_budgets: dict[tuple[str, str], RetryBudget] = {}
+        self._client_budgets: OrderedDict[tuple[str, str, str], RetryBudget] = OrderedDict()
         self._breakers: OrderedDict[tuple[str, str, str], CircuitBreaker] = OrderedDict()
 
     def for_route(self, route: Route, client_id: str) -> RetryPolicy:
         upstream_key = (route.name, route.upstream.url)
-        budget = self._budgets.setdefault(upstream_key, RetryBudget())
-        key = (*upstream_key, route.model)
-        breaker = self._breakers.setdefault(key, CircuitBreaker())
-        self._breakers.move_to_end(key)
-        if len(self._breakers) > MAX_TRACKED_MODELS:
-            self._breakers.popitem(last=False)
-        return RetryPolicy(route, client_id, budget, breaker, self._on_circuit_change, self._clock)
+        shared_budget = self._shared_budgets.setdefault(upstream_key, RetryBudget(SHARED_RETRIES_PER_SECOND))
+        client_key = (*upstream_key, client_id)
+        own_budget = _tracked(
+            self._client_budgets, client_key, lambda: RetryBudget(OWN_RETRIES_PER_SECOND), MAX_TRACKED_CLIENTS
+        )
+        breaker = _tracked(self._breakers, (*upstream_key, route.model), CircuitBreaker, MAX_TRACKED_MODELS)
+        budgets = (shared_budget, own_budget)
+        return RetryPolicy(route, client_id, budgets, breaker, self._on_circuit_change, self._clock)
 
 
 class RetryPolicy:
@@ -170,21 +180,21 @@ class RetryPolicy:
         self,
         route: Route,
         client_id: str,
-        budget: RetryBudget,
+        budgets: tuple[RetryBudget, RetryBudget],
         breaker: CircuitBreaker,
         on_circuit_change: Callable[[str, str, int], None],
         clock: Callable[[], float],
     ) -> None:
         self._route = route
         self._client_id = client_id
-        self._budget = budget
+        self._shared_budget, self._own_budget = budgets
         self._breaker = breaker
         self._on_circuit_change = on_circuit_change
         self._clock = clock
 
     def start_request(self) -> None:
         """Record the first attempt of a request. Raises UpstreamFailed if the circuit is open."""
-        self._budget.refill(self._route.upstream.retries.budget, self._clock())
+        self._shared_budget.refill(self._route.upstream.retries.budget, self._clock())
         if delay := self.acquire_probe():
             problem = f"{self._route.model} failed in {self._breaker.failures(self._client_id)} consecutive attempts"
             message = f"{self._route.name}: {problem}; the circuit breaker is open for another {delay:.1f} s"
@@ -197,11 +207,13 @@ class RetryPolicy:
     @property
     def has_retry(self) -> bool:
         """True if the retry budget allows another attempt."""
-        return self._budget.has_retry(self._clock())
+        now = self._clock()
+        return self._shared_budget.has_retry(now) or self._own_budget.has_retry(now)
 
     def acquire_retry(self) -> bool:
-        """Take a retry from the budget, and return whether there was one left."""
-        return self._budget.spend(self._clock())
+        """Take a retry from the budget of all clients, or else from the client's own; return whether one was left."""
+        now = self._clock()
+        return self._shared_budget.spend(now) or self._own_budget.spend(now)
 
     def record_success(self) -> None:
         if self._breaker.record_success(self._route.upstream.rest):
@@ -213,6 +225,16 @@ class RetryPolicy:
             self.record_success()
         elif self._breaker.record_failure(self._client_id, error.unreachable, self._route.upstream.rest, self._clock()):
             self._on_circuit_change(self._route.name, self._route.model, self._breaker.failures(self._client_id))
+
+
+def _tracked(entries: OrderedDict[K, V], key: K, make: Callable[[], V], maximum: int) -> V:
+    """Return the entry with this key, made if there is none. Beyond the maximum, forget the least recently used."""
+    if key not in entries:
+        entries[key] = make()
+    entries.move_to_end(key)
+    if len(entries) > maximum:
+        entries.popitem(last=False)
+    return entries[key]
 
 
 def backoff(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:
