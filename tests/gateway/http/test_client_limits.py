@@ -11,7 +11,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from interlingua.gateway.http.client_limits import ClientLimiter, CountedRequest, RateLimited, reset_open_requests
+from interlingua.gateway.http.client_limits import (
+    EXPECTED_OUTPUT_TOKENS,
+    ClientLimiter,
+    CountedRequest,
+    RateLimited,
+    reset_open_requests,
+)
 from interlingua.gateway.observability.metrics import Metrics
 from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 from interlingua.gateway.settings.schema import ClientLimits
@@ -121,6 +127,22 @@ def test_tokens_per_minute_are_limited_over_all_workers() -> None:
     begin(first, "alice", limits)
 
 
+def test_tokens_of_requests_in_progress_are_limited_over_all_workers() -> None:
+    first, second = limiters(Clock())
+    limits = ClientLimits(tokens_per_minute=3 * EXPECTED_OUTPUT_TOKENS)
+    requests = [begin(limiter, "alice", limits) for limiter in (first, second, first, second)]
+    for request in requests[:3]:
+        request.reserve_tokens(10, limits)
+    with pytest.raises(RateLimited, match="3,000 tokens per minute") as raised:
+        requests[3].reserve_tokens(10, limits)
+    assert raised.value.retry_after == 1, "the requests in progress may end soon"
+    with pytest.raises(RateLimited):
+        begin(first, "alice", limits)
+    for request in requests:
+        request.end(tokens=100)
+    begin(first, "alice", limits).reserve_tokens(10_000, limits)
+
+
 def test_refused_requests_do_not_count() -> None:
     clock = Clock()
     (limiter,) = limiters(clock, workers=1)
@@ -157,8 +179,8 @@ def test_open_requests_of_a_dead_worker_are_forgotten() -> None:
     clock = Clock()
     regions = [SeriesRegion(1 << 16), SeriesRegion(1 << 16)]
     first, second = (ClientLimiter(SeriesMemory(regions, worker), clock) for worker in range(2))
-    limits = ClientLimits(requests=1, requests_per_minute=2)
-    begin(first, "alice", limits)
+    limits = ClientLimits(requests=1, requests_per_minute=2, tokens_per_minute=1)
+    begin(first, "alice", limits).reserve_tokens(1, limits)
     reset_open_requests(regions[0])
     begin(second, "alice", limits).end(0)
     replacement = ClientLimiter(SeriesMemory(regions, 0), clock)
@@ -206,9 +228,13 @@ def config(upstream: UpstreamServer, limits: str, workers: int = 1) -> str:
     return CONFIG.format(alice=ALICE, bob=BOB, url=upstream.url, limits=limits, workers=workers)
 
 
-def post(gateway: GatewayProcess, key: str, wire: str, model: str, stream: bool = True) -> RawResponse:
+def request_bytes(key: str, wire: str, model: str, stream: bool = True) -> bytes:
     body = json.dumps(raw.minimal_body(wire, model, stream)).encode()
-    return raw.send_bytes(gateway, raw.build_request(f"/v1/{wire}", body, {"x-api-key": key}))
+    return raw.build_request(f"/v1/{wire}", body, {"x-api-key": key})
+
+
+def post(gateway: GatewayProcess, key: str, wire: str, model: str, stream: bool = True) -> RawResponse:
+    return raw.send_bytes(gateway, request_bytes(key, wire, model, stream))
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -232,7 +258,7 @@ def test_concurrent_streams_are_limited_over_all_workers(upstream: UpstreamServe
     model = upstream.add(
         "slow", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(up.DONE)
     )
-    data = raw.build_request(f"/v1/{CHAT}", json.dumps(raw.minimal_body(CHAT, model)).encode(), {"x-api-key": ALICE})
+    data = request_bytes(ALICE, CHAT, model)
     with run_gateway(config=config(upstream, "{streams: 4}", workers=2)) as gateway, ExitStack() as stack:
         before = upstream.count(model)
         for _ in range(4):
@@ -265,9 +291,27 @@ def test_reported_tokens_are_limited(upstream: UpstreamServer, stream: bool) -> 
         assert post(gateway, BOB, CHAT, model, stream).status == 200
 
 
+def test_tokens_of_concurrent_streams_are_limited(upstream: UpstreamServer) -> None:
+    go = threading.Event()
+    model = upstream.add(
+        "slow tokens", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(up.DONE)
+    )
+    with run_gateway(config=config(upstream, "{tokens_per_minute: 3000}", workers=2)) as gateway, ExitStack() as stack:
+        for number in range(3):
+            stack.enter_context(raw.connect(gateway)).sendall(request_bytes(ALICE, CHAT, model))
+            upstream.wait_for_requests(model, number + 1)
+        refused = post(gateway, ALICE, CHAT, model)
+        assert (refused.status, refused.header("retry-after")) == (429, "1")
+        assert post(gateway, BOB, CHAT, upstream.add("quick", up.chat_stream("Hello"))).status == 200
+        go.set()
+        until = time.monotonic() + 5
+        while (status := post(gateway, ALICE, CHAT, model).status) != 200:
+            assert (status, time.monotonic() < until) == (429, True)
+
+
 def test_tokens_of_a_client_that_disconnects_count(upstream: UpstreamServer) -> None:
     model = upstream.add("long", up.send_headers(), up.send(up.ROLE + up.delta("word " * 1000)), up.wait(20))
-    data = raw.build_request(f"/v1/{CHAT}", json.dumps(raw.minimal_body(CHAT, model)).encode(), {"x-api-key": ALICE})
+    data = request_bytes(ALICE, CHAT, model)
     with run_gateway(config=config(upstream, "{tokens_per_minute: 1000}")) as gateway:
         with raw.connect(gateway) as sock:
             sock.sendall(data)

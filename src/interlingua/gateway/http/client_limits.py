@@ -5,7 +5,10 @@ request is counted before the check: workers that check at the same time may ref
 admit one.
 
 Requests and tokens are counted in slots of ten seconds. Seven slots cover the last minute, wherever it begins: a client
-never exceeds its limit in any minute, and it waits for at most ten seconds longer than necessary.
+never exceeds its limit of requests in any minute, and it waits for at most ten seconds longer than necessary.
+
+The tokens of a request are known when its reply ends. Until then it counts with an estimate of its input, and with
+`EXPECTED_OUTPUT_TOKENS`. Otherwise a client could begin any number of requests at once.
 """
 
 from __future__ import annotations
@@ -21,15 +24,18 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.observability.series_memory import SeriesIndex, SeriesMemory, SeriesRegion
 from interlingua.gateway.settings.schema import ClientLimits
 
-__all__ = ["ClientLimiter", "CountedRequest", "RateLimited", "reset_open_requests"]
+__all__ = ["EXPECTED_OUTPUT_TOKENS", "ClientLimiter", "CountedRequest", "RateLimited", "reset_open_requests"]
 
 LimitName: TypeAlias = Literal["requests", "streams", "requests_per_minute", "tokens_per_minute"]
 NO_LIMITS = ClientLimits()
 CONCURRENCY_RETRY_SECONDS = 1
+EXPECTED_OUTPUT_TOKENS = 1000
+"""Tokens of output with which a request counts while it is in progress. The limit that the client sets for the output
+(such as `max_tokens`) is no estimate: agents always send the same large number."""
 KEY_PREFIX = b"client:"
 SLOT_SECONDS = 10.0
 SLOTS = 7
-OPEN_REQUESTS, OPEN_STREAMS, FIRST_SLOT = range(3)
+OPEN_REQUESTS, OPEN_STREAMS, OPEN_TOKENS, FIRST_SLOT = range(4)
 """Positions in the series of a client."""
 SLOT_TIME, SLOT_REQUESTS, SLOT_TOKENS = range(3)
 """Positions in a slot. The time is in units of `SLOT_SECONDS`, since the start of the machine."""
@@ -100,6 +106,7 @@ class CountedRequest:
         self._key = key
         self._own_series = own_series
         self._is_stream = False
+        self._expected_tokens = 0
         self._begun_at = 0  # time of the slot in which the request is counted
 
     def begin(self, limits: ClientLimits) -> None:
@@ -110,10 +117,20 @@ class CountedRequest:
         try:
             self._check_open("requests", OPEN_REQUESTS, limits.requests)
             self._check_rate("requests_per_minute", SLOT_REQUESTS, limits.requests_per_minute, own=1)
-            self._check_rate("tokens_per_minute", SLOT_TOKENS, limits.tokens_per_minute, own=0)
+            self._check_tokens(limits.tokens_per_minute)
         except RateLimited:
             self._uncount_request()
             self.end(tokens=0)
+            raise
+
+    def reserve_tokens(self, input_tokens: int, limits: ClientLimits) -> None:
+        """Count the expected tokens until the request ends. Raises RateLimited if none are left for this request."""
+        self._expected_tokens = input_tokens + EXPECTED_OUTPUT_TOKENS
+        self._own_series[OPEN_TOKENS] += self._expected_tokens
+        try:
+            self._check_tokens(limits.tokens_per_minute)
+        except RateLimited:
+            self._uncount_request()
             raise
 
     def begin_stream(self, limits: ClientLimits) -> None:
@@ -130,6 +147,7 @@ class CountedRequest:
         """End the request, and count its tokens."""
         self._own_series[OPEN_REQUESTS] -= 1
         self._own_series[OPEN_STREAMS] -= self._is_stream
+        self._own_series[OPEN_TOKENS] -= self._expected_tokens
         self._add(SLOT_TOKENS, tokens)
 
     def _add(self, field: int, number: int) -> None:
@@ -150,6 +168,13 @@ class CountedRequest:
     def _check_open(self, limit: LimitName, position: int, allowed: int) -> None:
         if allowed and sum(series[position] for series in self._limiter.all_series(self._key)) > allowed:
             raise RateLimited(limit, allowed, CONCURRENCY_RETRY_SECONDS)
+
+    def _check_tokens(self, allowed: int) -> None:
+        """Raise RateLimited if other requests have used up the tokens, or will probably do so."""
+        self._check_rate("tokens_per_minute", SLOT_TOKENS, allowed, own=0)
+        expected = sum(series[OPEN_TOKENS] for series in self._limiter.all_series(self._key)) - self._expected_tokens
+        if allowed and sum(self._used_by_time(SLOT_TOKENS).values()) + expected >= allowed:
+            raise RateLimited("tokens_per_minute", allowed, CONCURRENCY_RETRY_SECONDS)
 
     def _check_rate(self, limit: LimitName, field: int, allowed: int, *, own: int) -> None:
         """Raise RateLimited if nothing is left for this request, for which `own` is already counted."""
@@ -184,4 +209,4 @@ def reset_open_requests(region: SeriesRegion) -> None:
     """Forget the open requests of a worker that has ended. Its requests and tokens per minute remain."""
     for key, series in region.series():
         if key.startswith(KEY_PREFIX):
-            series[OPEN_REQUESTS] = series[OPEN_STREAMS] = 0.0
+            series[OPEN_REQUESTS] = series[OPEN_STREAMS] = series[OPEN_TOKENS] = 0.0

@@ -150,8 +150,8 @@ class Relay:
         self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
         body = await self._read_request_body()
         client_request = self._client_request(body, client_id)
-        if client_request.stream and self._counted_request is not None:
-            self._counted_request.begin_stream(limits)
+        if self._counted_request is not None:
+            await self._count_client_request(self._counted_request, client_request)
         routes = self._config.routes.find(client_request.model)
         session = self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
@@ -173,6 +173,19 @@ class Relay:
             self._memory,
         )
         return failover, routes
+
+    async def _count_client_request(self, counted: CountedRequest, client_request: ClientRequest) -> None:
+        """Count the stream and the expected tokens of the request. Raises RateLimited if it is over a limit."""
+        limits, calibration = self._config.settings.client_limits, self._gateway.token_calibration
+        if client_request.stream:
+            counted.begin_stream(limits)
+        if limits.tokens_per_minute:
+            counted.reserve_tokens(
+                await self._gateway.work_threads.run(
+                    self._body_size, calibration.count, client_request.body, "", client_request.model
+                ),
+                limits,
+            )
 
     async def _read_request_body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._config.settings.limits, self._memory)

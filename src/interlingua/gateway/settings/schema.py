@@ -191,8 +191,9 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     requests_per_minute: Annotated[int, Meta(ge=0)] = 0
     """Maximum number of requests in a minute. Requests over a limit do not count."""
     tokens_per_minute: Annotated[int, Meta(ge=0)] = 0
-    """Maximum number of tokens in a minute, input and output, as upstreams report them or estimated. They count when a
-    reply ends, so the last replies can exceed the limit. Then the client has to wait."""
+    """Maximum number of tokens in a minute, input and output, as upstreams report them or estimated. While a request is
+    in progress, it counts with its estimated input and 1,000 tokens of output. Longer replies are complete even if they
+    exceed the limit. Then the client has to wait."""
 
 
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
