@@ -269,6 +269,7 @@ def test_events_that_never_end_fill_the_budget(gateway: GatewayProcess, upstream
     assert cut.status == 200
     assert reply_text(cut, wire) == "Hello"
     assert b"limits.memory" in cut.body[-1000:]
+    gateway.wait_for_log(rf" 200 cut-off .*half-1-{wire}")
 
 
 def test_text_that_a_responses_client_gets_again_at_the_end_is_counted(

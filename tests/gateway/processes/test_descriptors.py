@@ -143,6 +143,8 @@ def test_last_descriptors_are_kept_for_health_checks(upstream: UpstreamServer) -
         assert get(gateway, "/healthz").status == 200
         assert get(gateway, "/metrics").status == 200
         gateway.wait_for_log("almost out of file descriptors .*ulimit -n")
+        assert request_reply(gateway, CHAT, model).status == 503
+        assert gateway.log.read_text("utf-8").count("almost out of file descriptors") == 1
 
 
 def reply_on(sock: socket.socket, model: str) -> RawResponse:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -38,6 +40,8 @@ LINGER_SECONDS = 1.0
 """Seconds for which a client can read the error before its connection is closed."""
 OVERLOAD_SECONDS = 1.0
 """Seconds for which a connection over the limit is kept for a health check."""
+SHORTAGE_END_SECONDS = 10.0
+"""Seconds without a shortage of descriptors after which the next one is logged again."""
 HEALTH_REQUESTS = tuple(
     f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in ("/healthz", "/readyz", "/metrics")
 )
@@ -88,6 +92,7 @@ class ExcessConnections:
 
     def __init__(self) -> None:
         self._connections: dict[GuardedConnection, None] = {}  # in the order of their arrival
+        self._last_shortage_at = -math.inf
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -99,6 +104,13 @@ class ExcessConnections:
 
     def discard(self, connection: GuardedConnection) -> None:
         self._connections.pop(connection, None)
+
+    def record_shortage(self) -> bool:
+        """Record that a connection got one of the last descriptors, and return whether a new shortage begins."""
+        now = time.monotonic()
+        begins = now - self._last_shortage_at > SHORTAGE_END_SECONDS
+        self._last_shortage_at = now
+        return begins
 
 
 class GuardedConnection(web.RequestHandler):
@@ -143,7 +155,8 @@ class GuardedConnection(web.RequestHandler):
         if len(self._server.connections) - len(self._excess) > self._limits().connections:
             return "too many connections are open; retry in a second"
         if is_reserved(transport.get_extra_info("socket").fileno()):
-            self._gateway_log.error("almost out of file descriptors", hint=EXHAUSTED_HINT)
+            if self._excess.record_shortage():
+                self._gateway_log.error("almost out of file descriptors", hint=EXHAUSTED_HINT)
             return f"the gateway cannot open more than {descriptor_limit()} files; retry in a second"
         return ""
 

@@ -11,10 +11,11 @@ from interlingua.events import Finding, StopReason, Usage
 
 __all__ = ["ExchangeRecord", "Outcome", "summary"]
 
-Outcome: TypeAlias = Literal["ok", "refused", "upstream-failed", "client-left", "stopped", "broken"]
-"""ok: the reply is complete. refused: the client's request was rejected before it was sent to an upstream.
-upstream-failed: the upstream failed, at any point. client-left: the client disconnected. stopped: the gateway was shut
-down. broken: internal error of the gateway."""
+Outcome: TypeAlias = Literal["ok", "refused", "cut-off", "upstream-failed", "client-left", "stopped", "broken"]
+"""ok: the reply is complete. refused: the gateway rejected the request with an error status. cut-off: the gateway ended
+a stream that had begun with an error event, such as one that exceeds the memory budget. upstream-failed: the upstream
+failed, at any point. client-left: the client disconnected. stopped: the gateway was shut down. broken: internal error
+of the gateway."""
 
 
 class ExchangeRecord(Struct, kw_only=True):

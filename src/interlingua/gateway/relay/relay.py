@@ -114,7 +114,10 @@ class Relay:
                 self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
             )
         except InterlinguaError as error:
-            exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
+            if isinstance(error, UpstreamFailed):
+                exchange.outcome = "upstream-failed"
+            else:
+                exchange.outcome = "refused" if self._stream.response is None else "cut-off"
             if isinstance(error, RateLimited):
                 self._gateway.metrics.record_rate_limited(error.limit)
             elif isinstance(error, OutOfDescriptors):

@@ -20,9 +20,8 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 POLL_INTERVAL_SECONDS = 0.2
 _NOTE_PATTERN = re.compile(r"\S+Z (\w+)((?: \w+=[\d.]+)+)")
 """Note with counts, in the text format."""
-_FAILURE_PATTERN = re.compile(
-    r'\S+Z +[\d-]+ (?:upstream-failed|broken|refused) |\{.*"outcome": "(?:upstream-failed|broken|refused)"'
-)
+_FAILURES = "(?:upstream-failed|broken|refused|cut-off)"
+_FAILURE_PATTERN = re.compile(rf'\S+Z +[\d-]+ {_FAILURES} |\{{.*"outcome": "{_FAILURES}"')
 """Failed request, in the text or the JSON format."""
 
 
