@@ -25,7 +25,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Size limits. All are counted in characters, except `event`, `stream` and `seals` (in bytes), and the numbers of
     `values`, `choices` and `calls`.
 
-    Above a limit, `flush` sends the buffered text to the client and restarts parsing; `error` ends the reply.
+    `over` applies to `header`, `held` and `args`: above these limits, `flush` sends the buffered text to the client and
+    restarts parsing; `error` ends the reply. More than any other limit allows is always an error.
     """
 
     header: int = 1 * KIB
@@ -35,31 +36,30 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     args: int = 16 * MIB
     """Arguments of one call."""
     blanks: int = 16 * KIB
-    """Whitespace between two tokens of a call's arguments, outside of strings; some models never stop writing it. More
-    is always an error, whatever the value of `over`."""
+    """Whitespace between two tokens of a call's arguments, outside of strings; some models never stop writing
+    it."""
     event: int = 32 * MIB
     """Size of one stream event."""
     values: int = 250_000
     """JSON values in one request, one stream event or one reply that is not streamed, counted by commas and opening
-    brackets outside of strings. More is always an error, whatever the value of `over`."""
+    brackets outside of strings."""
     choices: int = 128
-    """Choices (`n`) of one reply. More is always an error, whatever the value of `over`."""
+    """Choices (`n`) of one reply."""
     calls: int = 1024
     """Calls in one reply, also items in the Responses API, and blocks of the Messages API that are open at the same
-    time. More is always an error, whatever the value of `over`."""
+    time."""
     name: int = 16 * KIB
-    """Id of a reply or of a call, name of a model or of a tool. A longer one is always an error, whatever the value of
-    `over`; other fields that a chat chunk repeats are dropped if they are longer."""
+    """Id of a reply or of a call, name of a model or of a tool. Other fields that a chat chunk repeats are dropped if
+    they are longer."""
     text: int = 32 * MIB
     """Text, thinking and arguments of a streamed reply together. The Responses API repeats all of them at the end, so
-    they have to be kept. More is always an error, whatever the value of `over`."""
+    they have to be kept."""
     stream: int = 512 * MIB
-    """Size of a streamed reply. More is always an error, whatever the value of `over`."""
+    """Size of a streamed reply."""
     seals: int = 32 * MIB
-    """Sealed thinking that a client sends back, unpacked: in one request, in bytes. More is always an error, whatever
-    the value of `over`."""
+    """Sealed thinking that a client sends back, unpacked: in one request, in bytes."""
     over: Literal["flush", "error"] = "flush"
-    """Action when a limit is exceeded: `flush` or `error`."""
+    """Action above `header`, `held` or `args`: `flush` or `error`."""
 
     def __post_init__(self) -> None:
         check_field_types(self)

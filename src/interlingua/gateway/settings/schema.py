@@ -47,7 +47,8 @@ class Timeouts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     total: Seconds = 3600
     """Seconds for a complete reply, from sending the request to the last byte."""
     stream: Seconds = 14_400
-    """Seconds for a stream, from its first content to the last byte, and the same time before. Default: four hours."""
+    """Seconds for a stream, from its first content to the last byte. The time from sending the request to the first
+    content has a limit of its own, of the same length. Default: four hours."""
 
 
 class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,7 +173,8 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Minimum rate at which a client must send a request body, in bytes per second. It applies after the first ten
     seconds. 0 disables the check."""
     streams: Annotated[int, Meta(ge=1)] = 4096
-    """Maximum number of concurrent requests per worker. Further requests receive 529 or 503, depending on the API, with
+    """Maximum number of concurrent requests per worker, of all clients together. Requests for a complete reply count
+    like those for a stream. Further requests receive 529 or 503, depending on the API, with
     `retry-after`. The gateway uses a lower number if it may not open enough files (`ulimit -n`): a request needs
     two."""
     send: Seconds = 120
@@ -185,9 +187,10 @@ class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     receives 429 with `retry-after`. 0: no limit."""
 
     requests: Annotated[int, Meta(ge=0)] = 0
-    """Maximum number of concurrent requests, including streams."""
+    """Maximum number of concurrent requests, for a stream or for a complete reply."""
     streams: Annotated[int, Meta(ge=0)] = 0
-    """Maximum number of concurrent streams."""
+    """Maximum number of concurrent requests for a stream (`stream: true`). Unlike `limits.streams`, it does not count
+    requests for a complete reply."""
     requests_per_minute: Annotated[int, Meta(ge=0)] = 0
     """Maximum number of requests in a minute. Requests over a limit do not count."""
     tokens_per_minute: Annotated[int, Meta(ge=0)] = 0
