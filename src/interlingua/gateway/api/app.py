@@ -28,7 +28,7 @@ def make_app(gateway: GatewayState) -> web.Application:
             api = get_wire(wire).HTTP_API
             app.router.add_post(base + api.path, _relay_handler(gateway, wire))
             if api.count_path:
-                app.router.add_post(base + api.count_path, endpoints.require_auth(endpoints.count_tokens(wire)))
+                app.router.add_post(base + api.count_path, endpoints.count_tokens(wire))  # it checks the key itself
         app.router.add_get(f"{base}/models", endpoints.require_auth(endpoints.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", endpoints.require_auth(endpoints.model))
     app.router.add_get("/openapi.json", endpoints.require_auth(endpoints.openapi))

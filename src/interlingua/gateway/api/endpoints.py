@@ -44,11 +44,16 @@ class Endpoints:
         """Wrap a handler so that it checks the origin and the API key of the request first."""
 
         async def authenticated(request: web.Request) -> web.StreamResponse:
-            self._gateway.config.authenticator.check_origin(request.headers)
-            self._gateway.config.authenticator.check_key(request.headers)
+            self._authenticate(request)
             return await handler(request)
 
         return authenticated
+
+    def _authenticate(self, request: web.Request) -> str:
+        """Check the origin and the API key of the request, and return the id of the client."""
+        authenticator = self._gateway.config.authenticator
+        authenticator.check_origin(request.headers)
+        return authenticator.check_key(request.headers)
 
     async def error_middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Convert exceptions to error responses in the format of the client's wire."""
@@ -100,15 +105,16 @@ class Endpoints:
         return _json_response(200, encode_json(_model_object(id)))
 
     def count_tokens(self, wire: str) -> Handler:
-        """Return the handler that counts the input tokens of a request of this wire."""
+        """Return the handler that counts the input tokens of a request of this wire, if its API key is valid."""
 
         async def handle(request: web.Request) -> web.Response:
+            client_id = self._authenticate(request)
             limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
             with closing(self._gateway.memory_budget.open_share()) as memory:
                 data = await read_body(request, limits, memory)
                 memory.resize(await work_threads.run(len(data), decoded_size, data))
                 body = await work_threads.run(len(data), decode_body, data, limits)
-                tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers)
+                tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers, client_id)
             result: dict[str, Any] = {"input_tokens": tokens, **get_wire(wire).HTTP_API.count_reply}
             if not estimated:
                 return _json_response(200, encode_json(result))

@@ -42,7 +42,7 @@ class TokenCounter:
         self._unsupported_until: dict[str, float] = {}  # by URL
 
     async def count(
-        self, body: dict[str, Any], body_size: int, wire: str, client_headers: Mapping[str, str]
+        self, body: dict[str, Any], body_size: int, wire: str, client_headers: Mapping[str, str], client_id: str
     ) -> tuple[int, bool]:
         """Count the input tokens of a request. Never raises: if the upstream cannot count, the tokens are estimated.
 
@@ -51,7 +51,8 @@ class TokenCounter:
         """
         route = self._find_route(body.get("model"))
         if route is not None and self._can_count_upstream(route):
-            tokens = await self._count_upstream(body, body_size, wire, route, client_headers)
+            seal_key = self._gateway.config.seal_key_for(client_id)
+            tokens = await self._count_upstream(body, body_size, wire, route, client_headers, seal_key)
             if tokens is not None:
                 return tokens, False
         names = (route.name, route.model) if route is not None else ("", "")
@@ -74,13 +75,18 @@ class TokenCounter:
         )
 
     async def _count_upstream(
-        self, body: dict[str, Any], body_size: int, wire: str, route: Route, client_headers: Mapping[str, str]
+        self,
+        body: dict[str, Any],
+        body_size: int,
+        wire: str,
+        route: Route,
+        client_headers: Mapping[str, str],
+        seal_key: bytes,
     ) -> int | None:
         config, session = self._gateway.config, self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
         url = count_tokens_url(route.upstream)
         try:
-            seal_key = config.seal_key_for(config.authenticator.check_key(client_headers))
             options = Options(seal_key=seal_key, upstream=route.target.identity)
             request_body = await self._gateway.work_threads.run(body_size, _count_request, body, wire, route, options)
         except InterlinguaError:
