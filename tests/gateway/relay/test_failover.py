@@ -10,7 +10,7 @@ import pytest
 
 from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.relay.failover import UpstreamFailover
+from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
@@ -34,18 +34,8 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
     async def send() -> None:
         async with aiohttp.ClientSession() as session:
             memory = MemoryBudget(lambda: settings.limits.memory).open_share()
-            failover = UpstreamFailover(
-                session,
-                settings,
-                client_request,
-                exchange,
-                None,
-                {},
-                EstimateCalibration(),
-                retry_policies,
-                WorkThreads(),
-                memory,
-            )
+            access = UpstreamAccess(session, settings, EstimateCalibration(), retry_policies, WorkThreads())
+            failover = UpstreamFailover(access, client_request, exchange, None, memory)
             await failover.open_reply(Routes(settings).find("m"))
 
     with pytest.raises(UpstreamFailed, match="cannot connect"):

@@ -7,7 +7,6 @@ After that it never is: the client would receive the beginning of the reply twic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 
 import aiohttp
@@ -42,12 +41,22 @@ from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 
-__all__ = ["UpstreamFailover", "UpstreamReply"]
+__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
+
+
+class UpstreamAccess(msgspec.Struct, frozen=True):
+    """What all requests of a gateway use to reach upstreams."""
+
+    session: aiohttp.ClientSession
+    settings: Settings
+    calibration: EstimateCalibration
+    retry_policies: RetryPolicies
+    work_threads: WorkThreads
 
 
 class UpstreamReply(msgspec.Struct):
@@ -77,26 +86,20 @@ class UpstreamFailover:
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
-        settings: Settings,
+        access: UpstreamAccess,
         client_request: ClientRequest,
         record: ExchangeRecord,
         observer: TrafficObserver | None,
-        extra_headers: Mapping[str, str],
-        calibration: EstimateCalibration,
-        retry_policies: RetryPolicies,
-        work_threads: WorkThreads,
         memory: MemoryShare,
     ) -> None:
-        self._session = session
-        self._settings = settings
+        self._session = access.session
+        self._settings = access.settings
+        self._calibration = access.calibration
+        self._retry_policies = access.retry_policies
+        self._work_threads = access.work_threads
         self._client_request = client_request
         self._record = record
         self._observer = observer
-        self._extra_headers = extra_headers  # sent to every upstream
-        self._calibration = calibration
-        self._retry_policies = retry_policies
-        self._work_threads = work_threads
         self._memory = memory
         self._incomplete_retries_left = 1  # retries left for incomplete replies
 
@@ -209,7 +212,7 @@ class UpstreamFailover:
         headers = headers_for(
             route, client_request.wire, client_request.headers, client_request.passthrough_key, client_request.stream
         )
-        headers |= self._extra_headers
+        headers |= client_request.trace_headers
         if self._observer:
             self._observer.on_upstream_request(str(url), headers, body)
         response = await send_request(self._session, route, url, body, headers)

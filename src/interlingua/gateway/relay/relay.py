@@ -21,7 +21,7 @@ from interlingua.gateway.http.response_stream import KeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import RequestTrace
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply
+from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
@@ -156,26 +156,21 @@ class Relay:
         if self._counted_request is not None:
             await self._count_client_request(self._counted_request, client_request)
         routes = self._config.routes.find(client_request.model)
-        session = self._gateway.session
-        assert session is not None, "the session is opened before the gateway listens"
-        trace_headers, retry_policies, calibration = (
-            self._trace.headers,
-            self._gateway.retry_policies,
-            self._gateway.token_calibration,
-        )
         failover = UpstreamFailover(
-            session,
-            settings,
-            client_request,
-            self._exchange,
-            self._observer,
-            trace_headers,
-            calibration,
-            retry_policies,
-            self._gateway.work_threads,
-            self._memory,
+            self._upstream_access(), client_request, self._exchange, self._observer, self._memory
         )
         return failover, routes
+
+    def _upstream_access(self) -> UpstreamAccess:
+        gateway = self._gateway
+        assert gateway.session is not None, "the session is opened before the gateway listens"
+        return UpstreamAccess(
+            session=gateway.session,
+            settings=self._config.settings,
+            calibration=gateway.token_calibration,
+            retry_policies=gateway.retry_policies,
+            work_threads=gateway.work_threads,
+        )
 
     async def _count_client_request(self, counted: CountedRequest, client_request: ClientRequest) -> None:
         """Count the stream and the expected tokens of the request. Raises RateLimited if it is over a limit."""
@@ -219,6 +214,7 @@ class Relay:
             seal_key=self._config.seal_key_for(client_id),
             client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
+            trace_headers=self._trace.headers,
         )
 
     def _example_model(self) -> str:

@@ -36,6 +36,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """The digest of the client's API key; "" if it sent none."""
     passthrough_key: str
     """The client's own API key for the upstream; "" if the client sent none or a key of the gateway."""
+    trace_headers: Mapping[str, str] = {}
+    """Headers of the gateway's own trace for every upstream; empty without tracing."""
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
