@@ -37,6 +37,21 @@ class GatewayProcess:
             time.sleep(0.02)
         return text
 
+    @property
+    def resident_memory(self) -> int:
+        """Bytes of memory in use."""
+        return self._memory("VmRSS")
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes of memory that were ever in use."""
+        return self._memory("VmHWM")
+
+    def _memory(self, field: str) -> int:
+        found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert found
+        return int(found[1]) * 1024
+
     def send_signal(self, number: int) -> None:
         self.process.send_signal(number)
 

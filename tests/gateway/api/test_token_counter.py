@@ -46,13 +46,6 @@ REPLY = {
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started

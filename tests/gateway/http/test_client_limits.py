@@ -6,7 +6,6 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -215,13 +214,6 @@ client_limits: {limits}
 upstreams: {{test: {{url: "{url}", retries: {{attempts: 1}}}}}}
 """
 USAGE = {"prompt_tokens": 70, "completion_tokens": 50, "total_tokens": 120}
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
 
 
 def config(upstream: UpstreamServer, limits: str, workers: int = 1) -> str:

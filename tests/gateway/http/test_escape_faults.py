@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,13 +21,6 @@ log: {{format: {form}, level: {level}}}
 capture: {{dir: captures}}
 upstreams: {{test: {{url: "{url}", retries: {{attempts: 1}}}}}}
 """
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
 
 
 def send_hostile_text(upstream: UpstreamServer, gateway: GatewayProcess) -> None:

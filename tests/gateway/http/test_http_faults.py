@@ -36,13 +36,6 @@ limits: {{head: 1, rate: 100000, connections: 40, send: 60}}
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started

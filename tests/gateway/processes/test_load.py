@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import resource
 import socket
 import threading
@@ -60,14 +59,6 @@ def upstream() -> Iterator[UpstreamServer]:
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
-
-
-def peak_memory(gateway: GatewayProcess) -> int:
-    """Return the peak resident memory of the gateway process in bytes."""
-    status = Path(f"/proc/{gateway.process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found
-    return int(found[1]) * 1024
 
 
 def cpu_seconds(gateway: GatewayProcess) -> float:
@@ -171,7 +162,7 @@ def test_19_slow_client_applies_back_pressure_with_bounded_memory(upstream: Upst
             read += len(data)
         assert received.bytes_sent > total
         assert read > 0.95 * total  # Messages frames have less overhead per event
-        assert peak_memory(gateway) < 96 * MIB
+        assert gateway.peak_memory < 96 * MIB
 
 
 def wait_until_sending_stops(received: ReceivedRequest) -> int:
@@ -292,7 +283,7 @@ def test_thousand_concurrent_streams(upstream: UpstreamServer) -> None:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
         replies = asyncio.run(send_concurrently(gateway, upstream, model, go))
         gateway.wait_for_log(r"many", seconds=5)
-        assert peak_memory(gateway) < 200 * MIB
+        assert gateway.peak_memory < 200 * MIB
     assert upstream.count(model) == MANY
     assert [got.status for _, got in replies] == [200] * MANY
     assert {reply_text(got, wire) for wire, got in replies} == {"Hello and good bye"}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -40,13 +38,7 @@ def baseline(gateway: GatewayProcess, upstream: UpstreamServer) -> int:
     """Memory after one small request."""
     model = upstream.add("small", up.chat_stream("Hello"))
     assert request_reply(gateway, CHAT, model).status == 200
-    return resident_memory(gateway)
-
-
-def resident_memory(gateway: GatewayProcess) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{gateway.process.pid}/status").read_text())
-    assert found
-    return int(found[1]) * 1024
+    return gateway.resident_memory
 
 
 def fail_with(reply: bytes) -> Callable[[GatewayProcess, UpstreamServer, str], None]:
@@ -99,6 +91,6 @@ def test_memory_returns_after_a_flood(
     for number in range(FLOOD_SIZE):
         FLOODS[name](gateway, upstream, f"{name}-{number}")
     deadline = time.monotonic() + 10
-    while resident_memory(gateway) > 1.5 * baseline:
-        assert time.monotonic() < deadline, (baseline, resident_memory(gateway))
+    while gateway.resident_memory > 1.5 * baseline:
+        assert time.monotonic() < deadline, (baseline, gateway.resident_memory)
         time.sleep(0.1)

@@ -41,13 +41,6 @@ OH = up.send_response("500 Oh", b'{"error": {"message": "oh"}}')
 MANY = 200
 
 
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
