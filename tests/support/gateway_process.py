@@ -79,6 +79,8 @@ def run_gateway(
             (folder / "interlingua.yaml").write_text(config, encoding="utf-8")
         log = folder / "log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("INTERLINGUA_")}
+        if paths := inherited.get("PYTHONPATH"):  # the gateway runs in another folder
+            inherited["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
         env = {**inherited, "HOME": name, "XDG_STATE_HOME": name, "XDG_CONFIG_HOME": name, **environment}
         with log.open("wb") as output:
             process = subprocess.Popen(
