@@ -11,30 +11,92 @@ import pytest
 import interlingua as il
 from interlingua.dialects.native_text import compile_dialect
 from interlingua.dialects.registry import get_dialect, list_dialects
-from interlingua.gateway.work_threads import LARGE_BYTES, MAX_INLINE_BYTES, WorkThreads
+from interlingua.gateway.work_threads import (
+    LARGE_BYTES,
+    MAX_INLINE_BYTES,
+    MAX_INLINE_TEXT_BYTES,
+    MEDIUM_BYTES,
+    WorkThreads,
+)
 from interlingua.parsing.detection import DetectShape
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.lookahead import Lookahead
 from interlingua.parsing.markers import MarkerSet
 
+CLIENT, OTHER_CLIENT = "client", "other client"
+
+
+def thread_name() -> str:
+    """Return the name of the current thread without its number."""
+    return threading.current_thread().name.rpartition("_")[0] or "event loop"
+
+
+REQUEST_THREADS = {
+    MAX_INLINE_BYTES: "event loop",
+    MAX_INLINE_BYTES + 1: "small-work",
+    MEDIUM_BYTES + 1: "medium-work",
+    LARGE_BYTES + 1: "large-work",
+}
+TEXT_THREADS = {
+    MAX_INLINE_TEXT_BYTES: "event loop",
+    MAX_INLINE_TEXT_BYTES + 1: "small-work",
+    MEDIUM_BYTES + 1: "medium-work",
+    LARGE_BYTES + 1: "large-work",
+}
+
 
 def test_only_work_on_much_data_leaves_the_event_loop() -> None:
-    async def thread_names() -> list[str]:
+    async def check() -> None:
         work_threads = WorkThreads()
-        sizes = [MAX_INLINE_BYTES, MAX_INLINE_BYTES + 1, LARGE_BYTES + 1]
         try:
-            return [await work_threads.run(size, lambda: threading.current_thread().name) for size in sizes]
+            assert {size: await work_threads.run(CLIENT, size, thread_name) for size in REQUEST_THREADS} == (
+                REQUEST_THREADS
+            )
+            assert {size: await work_threads.parse(CLIENT, size, thread_name) for size in TEXT_THREADS} == TEXT_THREADS
         finally:
             work_threads.close()
 
-    assert asyncio.run(thread_names()) == ["MainThread", "medium-work_0", "large-work_0"]
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("size", [MAX_INLINE_BYTES + 1, MEDIUM_BYTES + 1, LARGE_BYTES + 1])
+def test_work_of_a_client_does_not_wait_for_the_queue_of_another(size: int) -> None:
+    async def check() -> None:
+        work_threads, release = WorkThreads(), threading.Event()
+        queue = [asyncio.create_task(work_threads.run(CLIENT, size, release.wait, 30)) for _ in range(20)]
+        try:
+            await asyncio.sleep(0)
+            assert await asyncio.wait_for(work_threads.run(OTHER_CLIENT, size, thread_name), 10)
+            assert not any(task.done() for task in queue)
+        finally:
+            release.set()
+            await asyncio.gather(*queue)
+            work_threads.close()
+
+    asyncio.run(check())
+
+
+def test_work_of_a_client_on_little_data_does_not_wait_for_its_work_on_more_data() -> None:
+    async def check() -> None:
+        work_threads, release = WorkThreads(), threading.Event()
+        sizes = [LARGE_BYTES + 1, MEDIUM_BYTES + 1]
+        waiting = [asyncio.create_task(work_threads.run(CLIENT, size, release.wait, 30)) for size in sizes]
+        try:
+            await asyncio.sleep(0)
+            assert await asyncio.wait_for(work_threads.run(CLIENT, MEDIUM_BYTES, thread_name), 10) == "small-work"
+        finally:
+            release.set()
+            await asyncio.gather(*waiting)
+            work_threads.close()
+
+    asyncio.run(check())
 
 
 def test_exception_reaches_the_caller() -> None:
     async def fail() -> None:
         work_threads = WorkThreads()
         try:
-            await work_threads.run(LARGE_BYTES, int, "x")
+            await work_threads.run(CLIENT, LARGE_BYTES, int, "x")
         finally:
             work_threads.close()
 
@@ -52,8 +114,8 @@ def test_cancelled_caller_waits_for_work_that_has_begun() -> None:
 
     async def cancel() -> None:
         work_threads, started, never_started = WorkThreads(), threading.Event(), threading.Event()
-        first = asyncio.create_task(work_threads.run(LARGE_BYTES, work, "first", started))
-        second = asyncio.create_task(work_threads.run(LARGE_BYTES, work, "second", never_started))
+        first = asyncio.create_task(work_threads.run(CLIENT, LARGE_BYTES, work, "first", started))
+        second = asyncio.create_task(work_threads.run(CLIENT, LARGE_BYTES, work, "second", never_started))
         await asyncio.to_thread(started.wait)
         for task in (second, first):
             task.cancel()
@@ -66,44 +128,18 @@ def test_cancelled_caller_waits_for_work_that_has_begun() -> None:
     asyncio.run(cancel())
 
 
-def test_streams_take_turns() -> None:
-    """In each turn of the event loop, one stream translates, however many wait."""
-
-    async def count_turns() -> int:
-        work_threads, turns, done = WorkThreads(), 0, 0
-
-        async def translate_slices() -> None:
-            nonlocal done
-            for _ in range(5):
-                await work_threads.wait_for_turn()
-                done += 1
-
-        streams = asyncio.gather(*(translate_slices() for _ in range(10)))
-        while not streams.done():
-            before = done
-            await asyncio.sleep(0)
-            assert done - before <= 1
-            turns += 1
-        work_threads.close()
-        return turns
-
-    assert asyncio.run(count_turns()) >= 50
-
-
 def test_dialect_is_compiled_once_and_not_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
-    monkeypatch.setattr(
-        "interlingua.gateway.work_threads.compile_dialect", lambda _: threads.append(threading.current_thread().name)
-    )
+    monkeypatch.setattr("interlingua.gateway.work_threads.compile_dialect", lambda _: threads.append(thread_name()))
 
     async def compile_twice() -> None:
         work_threads = WorkThreads()
         for _ in range(2):
-            await work_threads.compile(get_dialect("kimi_k3"))
+            await work_threads.compile(CLIENT, get_dialect("kimi_k3"))
         work_threads.close()
 
     asyncio.run(compile_twice())
-    assert threads == ["medium-work_0"]
+    assert threads == ["medium-work"]
 
 
 @pytest.mark.parametrize("dialect", [*list_dialects(), get_dialect("detect")], ids=lambda dialect: dialect.name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -24,7 +26,10 @@ upstreams:
     retries: {{attempts: 1}}
 """
 MAX_WAIT_SECONDS = 0.5
-"""Longest wait of the bystander. On a quiet machine it is below 0.1 s; without threads and slices, seconds."""
+"""Longest wait of the bystander. On a quiet machine it is below 0.1 s; without threads, seconds."""
+MAX_CHAT_WAIT_SECONDS = 1.0
+"""Longest wait of a bystander that sends a chat of 100 KB. On a quiet machine it is below 0.2 s; without fair threads,
+seconds."""
 MIB = 1024 * 1024
 
 
@@ -43,7 +48,9 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 
 
 class Bystander:
-    """A client that asks for the health of the gateway again and again."""
+    """A client that sends a short request again and again, on one connection."""
+
+    max_wait = MAX_WAIT_SECONDS
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self._gateway = gateway
@@ -64,25 +71,49 @@ class Bystander:
         connection = http.client.HTTPConnection(self._gateway.base.removeprefix("http://"), timeout=60)
         while not self._over.is_set():
             started = time.monotonic()
-            connection.request("GET", "/healthz")
-            assert connection.getresponse().read() == b"ok\n"
+            self._send(connection)
             self.longest_wait = max(self.longest_wait, time.monotonic() - started)
             self.count += 1
             time.sleep(0.002)
         connection.close()
 
+    def _send(self, connection: http.client.HTTPConnection) -> None:
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok\n"
 
-def check_wait(gateway: GatewayProcess, attack: Callable[[], object]) -> None:
+
+class ChatBystander(Bystander):
+    """Another client, with a key of its own, that sends a chat of 100 KB again and again."""
+
+    max_wait = MAX_CHAT_WAIT_SECONDS
+
+    def _send(self, connection: http.client.HTTPConnection) -> None:
+        body = request_with(CHAT, [{"role": "user", "content": "x" * 100_000}], stream=True)
+        connection.request("POST", "/v1/chat/completions", body, {"authorization": "Bearer bystander"})
+        response = connection.getresponse()
+        assert b"[DONE]" in response.read()
+
+
+def check_wait(
+    gateway: GatewayProcess, attack: Callable[[], object], bystander_type: type[Bystander] = Bystander
+) -> None:
     """Fail if the bystander waits too long during the attack. The shortest of three tries counts."""
     waits = []
     for _ in range(3):
-        with Bystander(gateway) as bystander:
+        with bystander_type(gateway) as bystander:
             attack()
         assert bystander.count > 0
         waits.append(bystander.longest_wait)
-        if waits[-1] < MAX_WAIT_SECONDS:
+        if waits[-1] < bystander.max_wait:
             return
     pytest.fail(f"longest waits in seconds: {waits}")
+
+
+def at_once(count: int, attack: Callable[[], object]) -> None:
+    """Run the attack several times at once."""
+    with ThreadPoolExecutor(count) as executor:
+        for result in [executor.submit(attack) for _ in range(count)]:
+            result.result()
 
 
 def request_with(wire: str, messages: list[Any], **fields: Any) -> bytes:
@@ -174,3 +205,81 @@ def test_flood_of_interim_responses(upstream: UpstreamServer, gateway: GatewayPr
     assert got.status == 502
     assert "interim responses" in got.json["error"]["message"]
     check_wait(gateway, lambda: request_reply(gateway, CHAT, model))
+
+
+BYSTANDERS = [Bystander, ChatBystander]
+
+
+@pytest.mark.parametrize("bystander_type", BYSTANDERS)
+def test_many_medium_requests(gateway: GatewayProcess, bystander_type: type[Bystander]) -> None:
+    body = gzip.compress(request_with(CHAT, user_messages(20_000, "hi"), stream=True))
+    data = build_request("/v1/chat/completions", body, {"content-encoding": "gzip"})
+    assert send_bytes(gateway, data).status == 200
+    check_wait(gateway, lambda: at_once(16, lambda: send_bytes(gateway, data)), bystander_type)
+
+
+HOSTILE_TEXTS = {
+    "detect": ("**Tool Call:**\n\n```json**Tool Call:**\n```json", '\n```json\n{"name": '),
+    "llama3_json": ("```", 's"}}; {"name": "get_we'),
+}
+"""By dialect: text that takes its parser up to ten microseconds per character, as a start and a part to repeat."""
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def hostile_text(dialect: str, size: int) -> str:
+    start, part = HOSTILE_TEXTS[dialect]
+    return start + part * (size // len(part))
+
+
+@pytest.fixture(scope="module", params=list(HOSTILE_TEXTS))
+def dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def dialect_gateway(upstream: UpstreamServer, dialect: str) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url) + f"    dialect: {dialect}\n") as started:
+        request_reply(started, CHAT, "short")  # compiles the dialect
+        yield started
+
+
+def chat_with_tools(gateway: GatewayProcess, model: str, stream: bool) -> None:
+    body = {"model": model, "stream": stream, "tools": TOOLS, "messages": [{"role": "user", "content": "hi"}]}
+    assert send_bytes(gateway, build_request("/v1/chat/completions", json.dumps(body).encode())).status == 200
+
+
+@pytest.mark.parametrize("bystander_type", BYSTANDERS)
+@pytest.mark.parametrize("event_chars", [30_000, slow(8_000)])
+def test_hostile_text_in_small_events(
+    upstream: UpstreamServer,
+    dialect_gateway: GatewayProcess,
+    dialect: str,
+    event_chars: int,
+    bystander_type: type[Bystander],
+) -> None:
+    text = hostile_text(dialect, 30_000)
+    events = [up.delta(text[start : start + event_chars]) for start in range(0, len(text), event_chars)]
+    steps = up.send_headers(), up.send(up.ROLE), *map(up.send, events), up.send(up.DONE)
+    model = upstream.add(f"hostile-{dialect}-{event_chars}", *steps)
+    attack = lambda: at_once(10, lambda: chat_with_tools(dialect_gateway, model, stream=True))  # noqa: E731
+    check_wait(dialect_gateway, attack, bystander_type)
+
+
+@pytest.mark.parametrize("bystander_type", [slow(Bystander), ChatBystander])
+def test_hostile_text_in_a_whole_reply(
+    upstream: UpstreamServer, dialect_gateway: GatewayProcess, dialect: str, bystander_type: type[Bystander]
+) -> None:
+    message = {"role": "assistant", "content": hostile_text(dialect, 400_000)}
+    body = json.dumps({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    model = upstream.add(f"hostile-{dialect}-whole", up.send_response("200 OK", body))
+    attack = lambda: chat_with_tools(dialect_gateway, model, stream=False)  # noqa: E731
+    check_wait(dialect_gateway, attack, bystander_type)
+
+
+@pytest.mark.parametrize("bystander_type", BYSTANDERS)
+def test_end_of_a_long_stream_that_repeats_its_text(
+    upstream: UpstreamServer, gateway: GatewayProcess, bystander_type: type[Bystander]
+) -> None:
+    event = up.delta("\n" * 16_000)
+    model = upstream.add("repeated", up.send_headers(), up.send(up.ROLE), up.send(event * 600), up.send(up.DONE))
+    check_wait(gateway, lambda: request_reply(gateway, RESPONSES, model), bystander_type)

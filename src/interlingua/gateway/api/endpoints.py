@@ -112,8 +112,8 @@ class Endpoints:
             limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
             with closing(self._gateway.memory_budget.open_share()) as memory:
                 data = await read_body(request, limits, memory)
-                memory.resize(await work_threads.run(len(data), decoded_size, data))
-                body = await work_threads.run(len(data), decode_body, data, limits)
+                memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
+                body = await work_threads.run(client_id, len(data), decode_body, data, limits)
                 tokens, estimated = await self._token_counter.count(body, len(data), wire, request.headers, client_id)
             result: dict[str, Any] = {"input_tokens": tokens, **get_wire(wire).HTTP_API.count_reply}
             if not estimated:

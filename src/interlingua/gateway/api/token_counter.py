@@ -51,13 +51,12 @@ class TokenCounter:
         """
         route = self._find_route(body.get("model"))
         if route is not None and self._can_count_upstream(route):
-            seal_key = self._gateway.config.seal_key_for(client_id)
-            tokens = await self._count_upstream(body, body_size, wire, route, client_headers, seal_key)
+            tokens = await self._count_upstream(body, body_size, wire, route, client_headers, client_id)
             if tokens is not None:
                 return tokens, False
         names = (route.name, route.model) if route is not None else ("", "")
         calibration = self._gateway.token_calibration
-        return await self._gateway.work_threads.run(body_size, calibration.count, body, *names), True
+        return await self._gateway.work_threads.run(client_id, body_size, calibration.count, body, *names), True
 
     def _find_route(self, model: Any) -> Route | None:
         try:
@@ -81,14 +80,17 @@ class TokenCounter:
         wire: str,
         route: Route,
         client_headers: Mapping[str, str],
-        seal_key: bytes,
+        client_id: str,
     ) -> int | None:
         config, session = self._gateway.config, self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
         url = count_tokens_url(route.upstream)
         try:
+            seal_key = config.seal_key_for(client_id)
             options = Options(seal_key=seal_key, upstream=route.target.identity)
-            request_body = await self._gateway.work_threads.run(body_size, _count_request, body, wire, route, options)
+            request_body = await self._gateway.work_threads.run(
+                client_id, body_size, _count_request, body, wire, route, options
+            )
         except InterlinguaError:
             return None
         headers = headers_for(

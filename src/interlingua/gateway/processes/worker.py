@@ -8,6 +8,7 @@ import faulthandler
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -30,6 +31,8 @@ FORCED_STOP_GRACE_SECONDS = 1.0
 """Seconds after the first stop signal in which further ones are ignored: one Ctrl-C can arrive from two senders."""
 PUBLISH_INTERVAL_SECONDS = 1.0
 """Interval at which a worker publishes the metrics that come from callbacks, if other workers report them too."""
+THREAD_SWITCH_SECONDS = 0.001
+"""Time after which a thread lets another one run: the event loop waits for each thread that has work."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
 M_TRIM_THRESHOLD = -1
@@ -75,6 +78,7 @@ class Worker:
         _return_free_memory()
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects, but few reference cycles
+        sys.setswitchinterval(THREAD_SWITCH_SECONDS)
         if self._heartbeat is not None:
             self._heartbeat.write_stack_on_signal()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

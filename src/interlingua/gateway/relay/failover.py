@@ -36,7 +36,7 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
-from interlingua.gateway.work_threads import MAX_SLICE_BYTES, WorkThreads
+from interlingua.gateway.work_threads import WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
@@ -45,6 +45,8 @@ __all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
+LONG_REPLY_BYTES = 128 * 1024
+"""Size of the text of a reply from which on the end of a part of it, which some wires repeat, is not short work."""
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
 
@@ -68,8 +70,6 @@ class UpstreamReply(msgspec.Struct):
     secret_filter: SecretFilter
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
-    untranslated: memoryview = memoryview(b"")
-    """Received data of a stream that is not translated yet."""
 
     @property
     def translator(self) -> Translator:
@@ -134,7 +134,7 @@ class UpstreamFailover:
         """Translate the request for this upstream. Raises InterlinguaError if it cannot be translated."""
         size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
         upstream_request = await self._work_threads.run(
-            size, prepare_upstream_request, self._client_request, route, *arguments
+            self._client_request.client_id, size, prepare_upstream_request, self._client_request, route, *arguments
         )
         # It can be larger than the client's, because sealed thinking is unpacked.
         self._memory.resize(max(self._memory.size, 2 * len(upstream_request.exchange.body)))
@@ -219,7 +219,7 @@ class UpstreamFailover:
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
         if receiver.translator.dialect is not None:
-            await self._work_threads.compile(receiver.translator.dialect)
+            await self._work_threads.compile(client_request.client_id, receiver.translator.dialect)
         return UpstreamReply(route, response, receiver, self._secret_filter(route))
 
     def _secret_filter(self, route: Route) -> SecretFilter:
@@ -251,14 +251,14 @@ class UpstreamFailover:
         """
         translator, stats = reply.translator, reply.translator.tally
         while not stats.has_content and not translator.ended and len(reply.initial_data) < MAX_PEEK_BYTES:
-            data = await self.read_chunk(reply)
+            data = await self.read(reply)
             self._count_memory(len(data) if reply.receiver.is_streaming else decoded_size(data))
             reply.initial_data += await self.translate(reply, data)
             if translator.begun:
                 deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
     async def _read_complete(self, reply: UpstreamReply) -> None:
-        while data := await self._read(reply):
+        while data := await self.read(reply):
             self._count_memory(decoded_size(data))
             await self.translate(reply, data)
         reply.initial_data = await self.translate(reply, b"")
@@ -270,23 +270,6 @@ class UpstreamFailover:
         except TooLarge as error:
             raise UpstreamFailed(f"the upstream's reply is too large: {error}", retryable=False) from error
 
-    async def read_chunk(self, reply: UpstreamReply) -> bytes:
-        """Return the next bytes of a stream, without the upstream's key; b"" at its end.
-
-        A long read is returned in slices, with other requests in between.
-
-        Raises:
-            UpstreamFailed: The connection is lost.
-        """
-        if not reply.untranslated:
-            data = await self._read(reply)
-            if len(data) <= MAX_SLICE_BYTES:
-                return data
-            reply.untranslated = memoryview(data)
-        await self._work_threads.wait_for_turn()
-        data, reply.untranslated = bytes(reply.untranslated[:MAX_SLICE_BYTES]), reply.untranslated[MAX_SLICE_BYTES:]
-        return data
-
     async def translate(self, reply: UpstreamReply, data: bytes) -> bytes:
         """Return the output for the next data of a response, or for its end (b"").
 
@@ -297,10 +280,21 @@ class UpstreamFailover:
         if data and not receiver.is_streaming:
             return _receive(receiver, data)  # it is buffered
         size = receiver.pending_bytes + len(data)
-        return await self._work_threads.run(size, _receive, receiver, data)
+        if not data or reply.translator.tally.content_bytes > LONG_REPLY_BYTES:
+            size += reply.translator.held_bytes  # the end of the reply, or of a part of it, repeats its text
+        return await self._work_threads.parse(self._client_request.client_id, size, _receive, receiver, data)
 
-    async def _read(self, reply: UpstreamReply) -> bytes:
-        """Return the received bytes of the response, without the upstream's key; b"" at its end."""
+    async def abort(self, reply: UpstreamReply, message: str, type: str = "api_error") -> bytes:
+        """Return the last output for a stream that was cut off."""
+        translator, client_id = reply.translator, self._client_request.client_id
+        return await self._work_threads.parse(client_id, translator.held_bytes, translator.abort, message, type)
+
+    async def read(self, reply: UpstreamReply) -> bytes:
+        """Return the next bytes of the response, without the upstream's key; b"" at its end.
+
+        Raises:
+            UpstreamFailed: The connection is lost.
+        """
         while True:
             try:
                 data = await reply.response.content.readany()

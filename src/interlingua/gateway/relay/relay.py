@@ -151,7 +151,7 @@ class Relay:
             raise TooManyRequests(problem, "retry in a second")
         limits = settings.client_limits
         self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
-        body = await self._read_request_body()
+        body = await self._read_request_body(client_id)
         client_request = self._client_request(body, client_id)
         if self._counted_request is not None:
             await self._count_client_request(self._counted_request, client_request)
@@ -180,18 +180,23 @@ class Relay:
         if limits.tokens_per_minute:
             counted.reserve_tokens(
                 await self._gateway.work_threads.run(
-                    self._body_size, calibration.count, client_request.body, "", client_request.model
+                    client_request.client_id,
+                    self._body_size,
+                    calibration.count,
+                    client_request.body,
+                    "",
+                    client_request.model,
                 ),
                 limits,
             )
 
-    async def _read_request_body(self) -> dict[str, Any]:
+    async def _read_request_body(self, client_id: str) -> dict[str, Any]:
         data = await read_body(self._request, self._config.settings.limits, self._memory)
         self._body_size, work_threads = len(data), self._gateway.work_threads
-        self._memory.resize(await work_threads.run(len(data), decoded_size, data))
+        self._memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
         if self._observer:
             self._observer.on_request(self._request.headers, data)
-        return await work_threads.run(len(data), self._decode_body, data)
+        return await work_threads.run(client_id, len(data), self._decode_body, data)
 
     def _decode_body(self, data: bytes) -> dict[str, Any]:
         return self._gateway.tool_list_cache.share_tools(decode_body(data, self._config.settings.limits))
@@ -268,7 +273,7 @@ class Relay:
                         "the next event",
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
-                    data = await failover.read_chunk(reply)
+                    data = await failover.read(reply)
                     output = await failover.translate(reply, data)
                     uncounted += len(data) + len(output)
                     if uncounted > count_after and not translator.ended:  # the last frames are sent in any case
@@ -278,11 +283,12 @@ class Relay:
                         deadline.set_timeout(CLIENT, send_timeout)
                         await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
         except UpstreamFailed as error:
-            await self._with_send_timeout(self._send(translator.abort(f"{reply.route.name}: {error}")))
+            final_frames = await failover.abort(reply, f"{reply.route.name}: {error}")
+            await self._with_send_timeout(self._send(final_frames))
         except DeadlineExceeded as error:
             if error.operation == CLIENT:
                 raise
-            final_frames = translator.abort(f"{reply.route.name}: {error}", "timeout_error")
+            final_frames = await failover.abort(reply, f"{reply.route.name}: {error}", "timeout_error")
             await self._with_send_timeout(self._send(final_frames))
         if (failure := stats.failure) is not None:
             self._exchange.outcome, self._exchange.error = (
