@@ -155,3 +155,20 @@ def test_compiled_dialect_needs_no_more_patterns_for_its_sample(
         for candidate in candidates:
             il.parse(candidate.sample, dialect)
     assert patterns == []
+
+
+def test_work_of_many_requests_on_the_event_loop_takes_turns() -> None:
+    async def run_all() -> None:
+        work_threads, order = WorkThreads(), list[str]()
+
+        async def tick() -> None:
+            while order.count("work") < 10:
+                order.append("tick")
+                await asyncio.sleep(0)
+
+        work = [work_threads.run("a", MAX_INLINE_BYTES, order.append, "work") for _ in range(10)]
+        await asyncio.gather(tick(), *work)
+        work_threads.close()
+        assert "work work" not in " ".join(order)
+
+    asyncio.run(run_all())

@@ -15,6 +15,8 @@ __all__ = ["WorkThreads"]
 
 MAX_INLINE_BYTES = 64 * 1024
 """Size of the data up to which work on it runs on the event loop."""
+MAX_UNQUEUED_BYTES = 8 * 1024
+"""Work on more data than this, on the event loop, waits for its turn: one function in each turn of the loop."""
 MAX_INLINE_TEXT_BYTES = 2 * 1024
 """The same for data with model text. Parsing hostile text takes a hundred times as long as decoding JSON."""
 MEDIUM_BYTES = 128 * 1024
@@ -36,11 +38,15 @@ class WorkThreads:
         self._small = _FairThreadPool(4, "small-work")
         self._medium = _FairThreadPool(4, "medium-work")
         self._large = _FairThreadPool(2, "large-work")
+        self._turn = asyncio.Lock()  # held by the work that runs in the next turn of the event loop
         self._compiled: dict[str, Dialect] = {}  # by name
 
     async def run(self, client_id: str, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the function, which works on `size` bytes of data for this client."""
         if size <= MAX_INLINE_BYTES:
+            if size > MAX_UNQUEUED_BYTES:
+                async with self._turn:
+                    await asyncio.sleep(0)
             return function(*args, **kwargs)
         return await self._pool_for(size).run(client_id, function, *args, **kwargs)
 
