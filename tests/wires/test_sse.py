@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlingua.errors import UpstreamError, UsageError
-from interlingua.wires.streaming.sse import SseDecoder, SseMessage, encode_event
+from interlingua.wires.streaming import sse
+from interlingua.wires.streaming.sse import MAX_BLOCK_LINES, SseDecoder, SseMessage, encode_event
 from tests.support.growth import check_growth
 
 BOM = b"\xef\xbb\xbf"
@@ -282,6 +284,39 @@ def is_over_limit(pieces: Iterable[bytes], limit: int) -> bool:
 def test_cuts_do_not_decide_whether_a_block_is_over_the_limit(raw: bytes, limit: int) -> None:
     whole = is_over_limit([raw], limit)
     assert {is_over_limit(pieces, limit) for pieces in cuts(raw)} == {whole}
+
+
+@given(
+    st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"data: x\n", b":\r", b"id", BOM]), max_size=14).map(b"".join),
+    st.integers(1, 4),
+)
+def test_cuts_do_not_decide_whether_a_block_has_too_many_lines(raw: bytes, max_lines: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sse, "MAX_BLOCK_LINES", max_lines)
+        whole = is_over_limit([raw], 1 << 20)
+        assert {is_over_limit(pieces, 1 << 20) for pieces in cuts(raw)} == {whole}
+
+
+@pytest.mark.parametrize("line", [b":\n", b"data\n", b"data: x\r\n"])
+def test_number_of_lines_is_limited(line: bytes) -> None:
+    assert len(decode([line * MAX_BLOCK_LINES + b"\n"])) == 1
+    for read_size in (8192, 1 << 20):
+        with pytest.raises(UpstreamError, match="more than 65,536 lines"):
+            decode(reads_of(line * (MAX_BLOCK_LINES + 1) + b"\n", read_size))
+
+
+@pytest.mark.parametrize("line", [b":\n", b"data: x\n", b"data: " + b"x" * 1000 + b"\n"])
+def test_held_bytes_are_not_less_than_the_memory_of_an_incomplete_block(line: bytes) -> None:
+    decoder = SseDecoder()
+    reads = reads_of(line * 20_000, 8192)
+    tracemalloc.start()
+    try:
+        for read in reads:
+            decoder.feed(read)
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size < 1.2 * decoder.held_bytes
 
 
 def test_line_ends_added_by_close_do_not_count_for_limit() -> None:

@@ -156,7 +156,7 @@ class Translator:
     @property
     def held_bytes(self) -> int:
         """Approximate size of what is kept in memory: an incomplete event, held-back text, and text for the end."""
-        return self._sse.pending_bytes + self._decoder.held_chars + self._emitter.kept_chars
+        return self._sse.held_bytes + self._decoder.held_chars + self._emitter.kept_chars
 
     @property
     def begun(self) -> bool:
@@ -324,7 +324,7 @@ class Translator:
             data = bytes(data)
         if self._state is not _OPEN and self._state is TranslatorState.OVERRUN:
             return []
-        limit = self._max_event_bytes
+        limit = min(self._max_event_bytes, sse.MAX_BLOCK_LINES)
         if len(data) > limit:  # in parts, or the decoder would drop the events before one that is too long
             return [block for at in range(0, len(data), limit) for block in self._decode_blocks(data[at : at + limit])]
         try:
@@ -385,7 +385,8 @@ class Translator:
 
     def _read_block(self, block: sse.SseBlock) -> StepResult:
         if block is TOO_LONG:
-            return self._fail_over_limit(f"of more than {self._max_event_bytes:,} bytes")
+            limits = f"of more than {self._max_event_bytes:,} bytes or {sse.MAX_BLOCK_LINES:,} lines"
+            return self._fail_over_limit(limits)
         if block is CLOSE:
             return self._end_stream(b"")
         message = block.message()

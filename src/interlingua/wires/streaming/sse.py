@@ -21,7 +21,11 @@ import msgspec
 
 from interlingua.errors import UpstreamError, UsageError
 
-__all__ = ["SseBlock", "SseDecoder", "SseMessage", "encode_event", "event_name"]
+__all__ = ["MAX_BLOCK_LINES", "SseBlock", "SseDecoder", "SseMessage", "encode_event", "event_name"]
+
+MAX_BLOCK_LINES = 65_536
+"""Lines of a block that are not blank. A server writes one to three; each takes `LINE_BYTES` besides its text."""
+LINE_BYTES = 64
 
 _BOM = b"\xef\xbb\xbf"
 _CR = ord("\r")
@@ -79,7 +83,7 @@ class SseDecoder:
 
     Each byte is searched for a line end once, when it arrives: the buffer holds complete lines and one partial
     line. `limit` is the maximum size of a block in bytes, without the blank line that ends it: whether its `\\r\\n` is
-    split across reads must not matter.
+    split across reads must not matter. A block of more than `MAX_BLOCK_LINES` lines is over the limit, too.
     """
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
@@ -102,7 +106,7 @@ class SseDecoder:
         """Return the blocks that these bytes complete, unparsed.
 
         Raises UpstreamError if a block exceeds the limit, and on every later call. Blocks before it are lost only
-        if they arrived in the same call, which requires a call with more bytes than the limit.
+        if they arrived in the same call, which requires a call with more bytes or lines than a block may have.
         """
         # A "\r" at the end of a read ends its line at once: waiting for a "\n" that may never come would delay a
         # complete event. If the "\n" does come, it is not a line of its own.
@@ -163,6 +167,11 @@ class SseDecoder:
         """Number of buffered bytes of the current block."""
         return len(self._raw) + len(self._partial_line)
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the current block: its bytes, and its lines, which are kept once more."""
+        return 2 * len(self._raw) + len(self._partial_line) + LINE_BYTES * len(self._fields)
+
     def _finish_line(self, end: bytes) -> bytes:
         """Return the complete line. A byte order mark that was split across reads is whole here, and removed."""
         line = b"".join((self._partial_line, end)).removeprefix(self._bom)
@@ -175,7 +184,7 @@ class SseDecoder:
 
         `blank_line`: number of the last bytes that are the blank line at the end.
         """
-        if self._raw or len(end) > self._limit:
+        if self._raw or len(end) > self._limit or len(self._fields) > MAX_BLOCK_LINES:
             self._raw += end
             self._check_limit(blank_line)
             end = bytes(self._raw)
@@ -193,6 +202,8 @@ class SseDecoder:
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
                 hint="if events of this size are expected, raise the limit with SseDecoder(limit=...)",
             )
+        if len(self._fields) > MAX_BLOCK_LINES:
+            raise UpstreamError(f"the upstream sent a server-sent event of more than {MAX_BLOCK_LINES:,} lines")
 
 
 def event_name(event_type: object) -> str:
