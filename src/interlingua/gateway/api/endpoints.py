@@ -14,9 +14,10 @@ from aiohttp import web
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import InterlinguaError
-from interlingua.gateway.api.model_list import ModelList
+from interlingua.gateway.api.model_list import ModelList, model_object
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.api.token_counter import TokenCounter
+from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import NotFound, error_body, retry_after_header
 from interlingua.gateway.http.memory_budget import decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
@@ -27,8 +28,6 @@ from interlingua.wires.http_api import VERSION_PATH
 
 __all__ = ["Endpoints", "Handler"]
 
-MODEL_CREATED_AT = "2025-01-01T00:00:00Z"
-MODEL_CREATED_SECONDS = 1735689600
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -94,15 +93,28 @@ class Endpoints:
         return web.Response(body=body, headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: web.Request) -> web.Response:
-        ids = await self._model_list.ids(request.headers)
-        id_range = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
-        body = {"object": "list", "data": [_model_object(id) for id in ids], "has_more": False, **id_range}
-        return _json_response(200, encode_json(body))
+        with closing(self._gateway.memory_budget.open_share()) as memory:
+            body = await self._model_list.encode(request.headers, memory)
+            memory.resize(len(body))
+            response = _json_response(200, body)
+            await self._send(request, response)
+        return response
+
+    async def _send(self, request: web.Request, response: web.Response) -> None:
+        """Send a response that may be large, and abort the connection of a client that does not read it."""
+        await response.prepare(request)
+        try:
+            with MovingDeadline() as deadline:
+                deadline.set_timeout("the client", self._gateway.config.settings.limits.send)
+                await response.write_eof()
+        except DeadlineExceeded:
+            if request.transport is not None:
+                request.transport.abort()
 
     async def model(self, request: web.Request) -> web.Response:
         id = request.match_info["id"]
         self._gateway.config.routes.find(id)
-        return _json_response(200, encode_json(_model_object(id)))
+        return _json_response(200, encode_json(model_object(id)))
 
     def count_tokens(self, wire: str) -> Handler:
         """Return the handler that counts the input tokens of a request of this wire, if its API key is valid."""
@@ -121,12 +133,6 @@ class Endpoints:
             return _json_response(200, encode_json({**result, "estimated": True}), {"x-interlingua-estimate": "true"})
 
         return handle
-
-
-def _model_object(id: str) -> dict[str, Any]:
-    """Return the model object with the fields of OpenAI and of Anthropic: clients read different fields."""
-    openai = {"id": id, "object": "model", "created": MODEL_CREATED_SECONDS, "owned_by": "interlingua"}
-    return openai | {"type": "model", "display_name": id, "created_at": MODEL_CREATED_AT}
 
 
 def _client_wire(request: web.Request) -> str:

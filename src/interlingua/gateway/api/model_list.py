@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from typing import Any
 
-from interlingua.common.jsontext.codec import read_full_object
+from interlingua.common.jsontext.codec import encode_json, read_full_object
+from interlingua.common.jsontext.value_count import has_at_most_values
+from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import (
     OutOfDescriptors,
@@ -19,14 +23,21 @@ from interlingua.gateway.upstream.http_client import (
 from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 
-__all__ = ["ModelList"]
+__all__ = ["ModelList", "model_object"]
 
 MODEL_LIST_TTL_SECONDS = 60.0
 """Seconds for which the model list of an upstream is cached."""
 NO_WIRE = ""
 """Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
+MAX_UPSTREAM_MODELS = 5000
+MAX_MODEL_ID_CHARS = 256
 MODEL_LIST_TIMEOUT_SECONDS = 5.0
+
+MODEL_CREATED_AT = "2025-01-01T00:00:00Z"
+MODEL_CREATED_SECONDS = 1735689600
+MODEL_OBJECT_BYTES = 200
+"""Approximate size of a model object in JSON."""
 
 
 class ModelList:
@@ -35,37 +46,75 @@ class ModelList:
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
         self._cached_ids: dict[str, tuple[float, list[str]]] = {}  # by URL: time of the request, model ids
+        self._encoded: tuple[list[str], bytes] = ([], _encode_list([]))  # the last list, and its JSON
 
-    async def ids(self, client_headers: Mapping[str, str]) -> list[str]:
-        """Return all model ids. Never raises: an upstream that fails to list its models may still serve them."""
+    async def encode(self, client_headers: Mapping[str, str], memory: MemoryShare) -> bytes:
+        """Return the list as JSON. An upstream that fails to list its models may still serve them: it is no error.
+
+        Raises:
+            OutOfMemory: The memory budget is used up.
+        """
         routes = self._gateway.config.routes
         configured, default = routes.model_ids(), routes.default
-        upstream_ids = await self._upstream_ids(default, client_headers) if default else []
-        return list(dict.fromkeys([*configured, *upstream_ids]))
+        upstream_ids = await self._upstream_ids(default, client_headers, memory) if default else []
+        ids = list(dict.fromkeys([*configured, *upstream_ids]))
+        encoded_ids, encoded = self._encoded
+        if ids != encoded_ids:
+            encoded = await self._gateway.work_threads.run(MODEL_OBJECT_BYTES * len(ids), _encode_list, ids)
+            self._encoded = ids, encoded
+        return encoded
 
-    async def _upstream_ids(self, route: Route, client_headers: Mapping[str, str]) -> list[str]:
+    async def _upstream_ids(self, route: Route, client_headers: Mapping[str, str], memory: MemoryShare) -> list[str]:
         url = str(models_url(route.upstream))
         fetched_at, ids = self._cached_ids.get(url, (0.0, []))
         if not fetched_at or time.monotonic() - fetched_at > MODEL_LIST_TTL_SECONDS:
-            ids = await self._fetch_ids(route, client_headers)
+            ids = await self._fetch_ids(route, client_headers, memory)
             if not route.upstream.passthrough:  # with the client's own key the list may be specific to that client
                 self._cached_ids[url] = (time.monotonic(), ids)
         return ids
 
-    async def _fetch_ids(self, route: Route, client_headers: Mapping[str, str]) -> list[str]:
-        session = self._gateway.session
+    async def _fetch_ids(self, route: Route, client_headers: Mapping[str, str], memory: MemoryShare) -> list[str]:
+        session, log = self._gateway.session, self._gateway.log
         assert session is not None, "the session is opened before the gateway listens"
         passthrough_key = self._gateway.config.authenticator.passthrough_key(client_headers)
         headers = headers_for(route, NO_WIRE, client_headers, passthrough_key, stream=False)
+        report = log.debug  # many servers have no model list
         try:
             async with asyncio.timeout(MODEL_LIST_TIMEOUT_SECONDS):
                 async with await send_request(session, route, models_url(route.upstream), None, headers) as response:
+                    report = log.error
                     data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
+            memory.grow(decoded_size(data))
+            max_values = self._gateway.config.settings.limits.values
+            ids = await self._gateway.work_threads.run(len(data), _read_ids, data, route.upstream, max_values)
         except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
-            self._gateway.log.debug("cannot get the model list of an upstream", upstream=route.name, error=str(error))
+            report("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
-        secret_filter = SecretFilter(route.upstream)
-        body = read_full_object((secret_filter.feed(data) + secret_filter.flush()).decode("utf-8", "replace"))
-        models = body.get("data") if body else None
-        ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
-        return [id for id in ids if isinstance(id, str) and id]
+        accepted = [id for id in ids if len(id) <= MAX_MODEL_ID_CHARS][:MAX_UPSTREAM_MODELS]
+        if len(accepted) < len(ids):
+            limits = f"{MAX_UPSTREAM_MODELS:,} models, ids of {MAX_MODEL_ID_CHARS} characters"
+            left_out = len(ids) - len(accepted)
+            log.error("the model list of an upstream is shortened", upstream=route.name, left_out=left_out, max=limits)
+        return accepted
+
+
+def _read_ids(data: bytes, upstream: Upstream, max_values: int) -> list[str]:
+    """Return the ids in the model list of an upstream, without its key. Raises UpstreamFailed if it is too large."""
+    if not has_at_most_values(data, max_values):
+        raise UpstreamFailed(f"the list has more than {max_values:,} JSON values (limits.values)", retryable=False)
+    secret_filter = SecretFilter(upstream)
+    body = read_full_object((secret_filter.feed(data) + secret_filter.flush()).decode("utf-8", "replace"))
+    models = body.get("data") if body else None
+    ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    return [id for id in ids if isinstance(id, str) and id]
+
+
+def _encode_list(ids: list[str]) -> bytes:
+    id_range = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
+    return encode_json({"object": "list", "data": list(map(model_object, ids)), "has_more": False, **id_range})
+
+
+def model_object(id: str) -> dict[str, Any]:
+    """Return the model object with the fields of OpenAI and of Anthropic: clients read different fields."""
+    openai = {"id": id, "object": "model", "created": MODEL_CREATED_SECONDS, "owned_by": "interlingua"}
+    return openai | {"type": "model", "display_name": id, "created_at": MODEL_CREATED_AT}
