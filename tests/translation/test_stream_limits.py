@@ -245,3 +245,23 @@ def test_whole_reply_with_too_many_choices_or_calls_is_an_error(target: str) -> 
     choice = {"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
     body = {"choices": [{"index": n, **choice} for n in range(200)]}
     assert "limits.choices" in json.dumps(translate_reply(body, CHAT, target, "standard", "m", TOOLS))
+
+
+ERROR_EVENTS: dict[str, Callable[[str], bytes]] = {
+    CHAT: lambda text: chat({"content": "Hi"}) + sse({"error": {"message": text, "detail": text}}),
+    MESSAGES: lambda text: (
+        open_message() + sse({"type": "error", "error": {"type": "api_error", "message": text, "detail": text}})
+    ),
+    RESPONSES: lambda text: created() + response_event(1, "error", code=text, message=text),
+}
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", WIRES)
+def test_large_error_event_is_shortened(source: str, target: str) -> None:
+    translator = Translator(source=source, target=target)
+    sent = translator.feed(ERROR_EVENTS[source]("authorization: bearer x " * 4000)) + translator.close()
+    assert b"authorization: bearer x authorization" in sent
+    assert len(sent) < 8_000
+    assert translator.tally.failure is not None
+    assert len(translator.tally.failure.message) == 2001

@@ -29,6 +29,7 @@ from interlingua.trace import TraceObserver
 from interlingua.translation.fast_path import FastPath, FastRead
 from interlingua.translation.reply_decoder import DONE, MAX_UNREADABLE_EVENTS, ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder, find_failure
+from interlingua.translation.upstream_errors import MAX_ERROR_BODY_BYTES, shorten_failure
 from interlingua.upstreams import signs_on_wire
 from interlingua.wires import get_wire, reasoning_fields
 from interlingua.wires.base import Choice, Chunk, Emitter
@@ -435,7 +436,7 @@ class Translator:
         choice_events, events = self._process_choices(choices)
         events += common
         if common and (failure := find_failure(common)):
-            return self._handle_failure(events, failure, raw if exact else b"")
+            return self._handle_failure(events, failure, raw, exact)
         exact = exact and all(map(_is_unchanged, choice_events, choices))
         if exact and template is not None and not chunk.last:
             forwarded = self._emitter.forward(template, raw)
@@ -494,12 +495,16 @@ class Translator:
         failure = ev.Failure(f"the upstream sent {problem}")
         return self._fail_stream([finding, failure], failure)
 
-    def _handle_failure(self, events: list[ev.Event], failure: ev.Failure, raw: bytes) -> StepResult:
+    def _handle_failure(self, events: list[ev.Event], failure: ev.Failure, raw: bytes, exact: bool) -> StepResult:
         """End the stream with the upstream's error, unless the reply was complete before it."""
+        if len(raw) > MAX_ERROR_BODY_BYTES:
+            events = [event for event in events if event is not failure]
+            failure, exact = shorten_failure(failure), False
+            events.append(failure)
         if self._decoder.all_stopped:
             late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
             return [late], b""
-        return self._fail_stream(events, failure, raw)
+        return self._fail_stream(events, failure, raw if exact else b"")
 
     def _fail_stream(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> StepResult:
         """End the client's stream with an error frame, after the text that was held back.

@@ -20,10 +20,11 @@ __all__ = [
     "error_from_failure",
     "error_from_response",
     "retry_delay",
+    "shorten_failure",
 ]
 
 MAX_ERROR_BODY_BYTES = 64 * 1024
-"""Maximum number of bytes read from an error body."""
+"""Maximum number of bytes read from an error body. A larger error event is shortened."""
 MAX_ERROR_MESSAGE_CHARS = 2000
 RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which the same request may succeed. For other 4xx statuses the client has to change the request."""
@@ -114,6 +115,12 @@ def error_from_failure(failure: Failure) -> UpstreamFailed:
     if _CONTEXT_TOO_LONG.search(message):
         status, code = 400, CONTEXT_LENGTH_CODE
     return UpstreamFailed(message, status, code=code, retryable=status in RETRYABLE_STATUSES)
+
+
+def shorten_failure(failure: Failure) -> Failure:
+    """Return a very large error of a stream with a short message, and without the upstream's other fields."""
+    code = _truncate(failure.code) if isinstance(failure.code, str) else failure.code
+    return Failure(_truncate(failure.message), _truncate(failure.type), code)
 
 
 def retry_delay(headers: Mapping[str, str], now: float) -> float | None:
