@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anthropic
@@ -15,6 +16,7 @@ import pytest
 
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import RawResponse, build_request, get, send_bytes
 from tests.support.upstream_server import UpstreamServer
 
 CONFIG = """
@@ -151,3 +153,63 @@ def test_reported_usage_calibrates_the_estimate(gateway: GatewayProcess, upstrea
     after = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
     assert before * 1.5 < after <= before * 2
     assert count(gateway, {"model": "other", "messages": ASK})[0]["input_tokens"] == before
+
+
+ALICE, BOB = "sk-alice-0123456789abcdef", "sk-bob-0123456789abcdef"
+LIMITED = """
+keys: [{alice}, {bob}]
+upstreams:
+  claude: {{url: "{url}", api: anthropic-messages, key: k}}
+  chat: {{url: "{url}", key: k}}
+default: claude
+models:
+  chat-*: {{upstream: chat}}
+"""
+
+
+def post_count(gateway: GatewayProcess, model: str, key: str, path: str = "messages/count_tokens") -> RawResponse:
+    body = json.dumps({"model": model, "messages": ASK}).encode()
+    return send_bytes(gateway, build_request(f"/v1/{path}", body, {"x-api-key": key}))
+
+
+@pytest.fixture
+def limited_gateway(upstream: UpstreamServer, request: pytest.FixtureRequest) -> Iterator[GatewayProcess]:
+    with run_gateway(config=LIMITED.format(url=upstream.url, alice=ALICE, bob=BOB) + request.param) as started:
+        yield started
+
+
+@pytest.mark.parametrize("limited_gateway", ["client_limits: {requests_per_minute: 2}"], indirect=True)
+def test_upstream_counts_obey_the_limits_of_a_client(limited_gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    model = upstream.add("claude-limited", COUNTED)
+    replies = [post_count(limited_gateway, model, ALICE) for _ in range(6)]
+    assert [reply.status for reply in replies] == [200] * 2 + [429] * 4
+    assert upstream.count(model) == 2
+    assert (replies[-1].json["type"], replies[-1].json["error"]["type"]) == ("error", "rate_limit_error")
+    assert 1 <= int(replies[-1].header("retry-after") or 0) <= 70
+    refused = post_count(limited_gateway, model, ALICE, "responses/input_tokens")
+    assert (refused.status, "type" in refused.json) == (429, False)
+    assert post_count(limited_gateway, model, BOB).status == 200
+    assert post_count(limited_gateway, "chat-estimated", ALICE).json["estimated"], "an estimate needs no upstream"
+    page = get(limited_gateway, "/metrics", x_api_key=BOB).body
+    assert b'interlingua_rate_limited_total{limit="requests_per_minute"} 5' in page
+
+
+@pytest.mark.parametrize("limited_gateway", ["limits: {streams: 2}"], indirect=True)
+def test_concurrent_counts_are_limited(limited_gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    model = upstream.add("claude-hangs", up.wait(2))
+    with ThreadPoolExecutor(6) as threads:
+        replies = list(threads.map(lambda _: post_count(limited_gateway, model, ALICE), range(6)))
+    assert sorted(reply.status for reply in replies) == [200] * 2 + [529] * 4
+    assert {reply.header("retry-after") for reply in replies} == {None, "1"}
+    assert post_count(limited_gateway, "chat-estimated", ALICE).status == 200
+
+
+@pytest.mark.parametrize("limited_gateway", [""], indirect=True)
+@pytest.mark.parametrize("script", [up.wait(30), up.send_response("404 Not Found", b"{}")])
+def test_failed_count_of_one_client_does_not_change_those_of_others(
+    limited_gateway: GatewayProcess, upstream: UpstreamServer, script: up.Step
+) -> None:
+    failing, working = upstream.add("claude-fails", script), upstream.add("claude-works", COUNTED)
+    assert post_count(limited_gateway, failing, ALICE).json["estimated"]
+    assert post_count(limited_gateway, working, ALICE).json["estimated"]
+    assert post_count(limited_gateway, working, BOB).json == {"input_tokens": 4242}

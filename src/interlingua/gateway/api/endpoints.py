@@ -17,6 +17,7 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.model_list import ModelList, model_object
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.api.token_counter import TokenCounter
+from interlingua.gateway.http.client_limits import RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import NotFound, error_body, retry_after_header
 from interlingua.gateway.http.memory_budget import decoded_size
@@ -59,6 +60,8 @@ class Endpoints:
         try:
             return await handler(request)
         except InterlinguaError as error:
+            if isinstance(error, RateLimited):
+                self._gateway.metrics.record_rate_limited(error.limit)
             return _error_response(request, error, retry_after_header(error))
         except web.HTTPException as error:
             if error.status < 400:
@@ -122,7 +125,7 @@ class Endpoints:
         async def handle(request: web.Request) -> web.Response:
             client_id = self._authenticate(request)
             limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
-            with closing(self._gateway.memory_budget.open_share()) as memory:
+            with self._token_counter.admit(), closing(self._gateway.memory_budget.open_share()) as memory:
                 data = await read_body(request, limits, memory)
                 memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
                 body = await work_threads.run(client_id, len(data), decode_body, data, limits)

@@ -60,7 +60,9 @@ class ModelList:
         ids = list(dict.fromkeys([*configured, *upstream_ids]))
         encoded_ids, encoded = self._encoded
         if ids != encoded_ids:
-            encoded = await self._gateway.work_threads.run(MODEL_OBJECT_BYTES * len(ids), _encode_list, ids)
+            encoded = await self._gateway.work_threads.run(
+                "model list", MODEL_OBJECT_BYTES * len(ids), _encode_list, ids
+            )
             self._encoded = ids, encoded
         return encoded
 
@@ -86,7 +88,9 @@ class ModelList:
                     data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
             memory.grow(decoded_size(data))
             max_values = self._gateway.config.settings.limits.values
-            ids = await self._gateway.work_threads.run(len(data), _read_ids, data, route.upstream, max_values)
+            ids = await self._gateway.work_threads.run(
+                "model list", len(data), _read_ids, data, route.upstream, max_values
+            )
         except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
             report("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []

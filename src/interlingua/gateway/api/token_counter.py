@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.errors import InterlinguaError
+from interlingua.gateway.http.error_responses import TooManyRequests
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import (
@@ -28,30 +30,60 @@ __all__ = ["TokenCounter"]
 COUNT_TIMEOUT_SECONDS = 3.0
 """Seconds to wait for the count of an upstream. Clients count before each request, and some send fifty at once."""
 UNSUPPORTED_FOR_SECONDS = 300.0
-"""Seconds for which no count is requested from an upstream that could not count."""
+"""Seconds for which no count is requested from an upstream that does not have the endpoint."""
+SLOW_FOR_SECONDS = 10.0
+"""Seconds for which no count is requested from an upstream that took too long."""
 MAX_COUNT_REPLY_BYTES = 64 * 1024
 UNSUPPORTED_STATUSES = frozenset({404, 405, 501})
 """Statuses of a server that does not have the endpoint."""
 
 
 class TokenCounter:
-    """Counts the input tokens of requests, and remembers upstreams that cannot count."""
+    """Counts the input tokens of requests, and remembers upstreams that cannot count.
+
+    Upstreams are remembered per client: a client can cause a slow count, or status 404 with an unknown model.
+    """
 
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._unsupported_until: dict[str, float] = {}  # by URL
+        self._open_counts = 0
+        self._estimated_until: dict[tuple[str, str], float] = {}  # by URL and client
+
+    @contextmanager
+    def admit(self) -> Iterator[None]:
+        """Count a request for a count as open. Raises TooManyRequests if there are `limits.streams` already."""
+        limit = self._gateway.config.settings.limits.streams
+        if self._open_counts >= limit:
+            raise TooManyRequests(f"the gateway already counts {limit} requests (limits.streams)", "retry in a second")
+        self._open_counts += 1
+        try:
+            yield
+        finally:
+            self._open_counts -= 1
 
     async def count(
         self, body: dict[str, Any], body_size: int, wire: str, client_headers: Mapping[str, str], client_id: str
     ) -> tuple[int, bool]:
-        """Count the input tokens of a request. Never raises: if the upstream cannot count, the tokens are estimated.
+        """Count the input tokens of a request. If the upstream cannot count, the tokens are estimated.
+
+        Only a count of the upstream is a request for `client_limits`. An estimate needs no upstream.
 
         Returns:
             The number of tokens, and whether it is an estimate.
+
+        Raises:
+            RateLimited: The client has reached one of its limits.
         """
         route = self._find_route(body.get("model"))
-        if route is not None and self._can_count_upstream(route):
-            tokens = await self._count_upstream(body, body_size, wire, route, client_headers, client_id)
+        config = self._gateway.config
+        if route is not None and self._can_count_upstream(route, client_id):
+            limited_client = client_id if config.settings.keys else ""
+            counted_request = self._gateway.client_limiter.begin(limited_client, config.settings.client_limits)
+            try:
+                tokens = await self._count_upstream(body, body_size, wire, route, client_id, client_headers)
+            finally:
+                if counted_request is not None:
+                    counted_request.end(tokens=0)
             if tokens is not None:
                 return tokens, False
         names = (route.name, route.model) if route is not None else ("", "")
@@ -64,14 +96,12 @@ class TokenCounter:
         except InterlinguaError:
             return None
 
-    def _can_count_upstream(self, route: Route) -> bool:
+    def _can_count_upstream(self, route: Route, client_id: str) -> bool:
         upstream = route.upstream
         api = get_wire(upstream.api).HTTP_API
         enabled = {"auto": api.counts_by_default, "upstream": bool(api.count_path), "estimate": False}
-        return (
-            enabled[upstream.count_tokens]
-            and self._unsupported_until.get(str(count_tokens_url(upstream)), 0.0) < time.monotonic()
-        )
+        estimated_until = self._estimated_until.get((str(count_tokens_url(upstream)), client_id), 0.0)
+        return enabled[upstream.count_tokens] and estimated_until < time.monotonic()
 
     async def _count_upstream(
         self,
@@ -79,15 +109,15 @@ class TokenCounter:
         body_size: int,
         wire: str,
         route: Route,
-        client_headers: Mapping[str, str],
         client_id: str,
+        client_headers: Mapping[str, str],
     ) -> int | None:
         config, session = self._gateway.config, self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
         url = count_tokens_url(route.upstream)
         try:
             seal_key = config.seal_key_for(client_id)
-            options = Options(seal_key=seal_key, upstream=route.target.identity)
+            options = Options(seal_key=seal_key, upstream=route.target.identity, limits=config.settings.limits)
             request_body = await self._gateway.work_threads.run(
                 client_id, body_size, _count_request, body, wire, route, options
             )
@@ -108,8 +138,9 @@ class TokenCounter:
         except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
             self._gateway.log.debug("cannot get a token count from an upstream", upstream=route.name, error=str(error))
             status = error.upstream_status if isinstance(error, UpstreamFailed) else None
-            if isinstance(error, TimeoutError) or status in UNSUPPORTED_STATUSES:
-                self._unsupported_until[str(url)] = time.monotonic() + UNSUPPORTED_FOR_SECONDS
+            pause = SLOW_FOR_SECONDS if isinstance(error, TimeoutError) else 0.0
+            pause = UNSUPPORTED_FOR_SECONDS if status in UNSUPPORTED_STATUSES else pause
+            self._estimated_until[str(url), client_id] = time.monotonic() + pause
             return None
         tokens = reply.get("input_tokens")
         return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None

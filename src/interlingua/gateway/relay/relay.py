@@ -299,7 +299,7 @@ class Relay:
     async def _send(self, data: bytes) -> None:
         if self._reply is not None and self._reply.translator.tally.failure is not None:
             # An upstream may quote the API key in its error.
-            data = await self._gateway.work_threads.run(len(data), self._redactor.redact_bytes, data)
+            data = await self._gateway.work_threads.run(self._exchange.id, len(data), self._redactor.redact_bytes, data)
         if data:
             if self._observer:
                 self._observer.on_sent(data)
