@@ -561,7 +561,7 @@ def test_explain_message_over_the_size_limit() -> None:
     translator.feed(b"x" * 80)
     (row,) = explainer.take_rows()
     assert row.left[0].text == "(an event over the size limit)"
-    assert row.right[-1].text == "failed: the upstream sent an event of more than 100 bytes or 65,536 lines"
+    assert row.right[-1].text == "failed: the upstream sent an event of more than 100 bytes or 8,192 lines"
 
 
 def test_columns_are_aligned_for_wide_and_combining_characters() -> None:

@@ -301,14 +301,14 @@ def test_cuts_do_not_decide_whether_a_block_has_too_many_lines(raw: bytes, max_l
 def test_number_of_lines_is_limited(line: bytes) -> None:
     assert len(decode([line * MAX_BLOCK_LINES + b"\n"])) == 1
     for read_size in (8192, 1 << 20):
-        with pytest.raises(UpstreamError, match="more than 65,536 lines"):
+        with pytest.raises(UpstreamError, match="more than 8,192 lines"):
             decode(reads_of(line * (MAX_BLOCK_LINES + 1) + b"\n", read_size))
 
 
 @pytest.mark.parametrize("line", [b":\n", b"data: x\n", b"data: " + b"x" * 1000 + b"\n"])
 def test_held_bytes_are_not_less_than_the_memory_of_an_incomplete_block(line: bytes) -> None:
     decoder = SseDecoder()
-    reads = reads_of(line * 20_000, 8192)
+    reads = reads_of(line * 8_000, 8192)
     tracemalloc.start()
     try:
         for read in reads:
@@ -331,7 +331,7 @@ def reads_of(raw: bytes, size: int) -> list[bytes]:
 GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
     ("one long line", lambda n: reads_of(b"data: " + b"x" * (80_000 * n) + b"\n\n", 64)),
     ("one long line in single bytes", lambda n: reads_of(b"data: " + b"x" * (5_000 * n) + b"\n\n", 1)),
-    ("many data lines, no blank line", lambda n: reads_of(b"data: x\n" * (4_000 * n), 64)),
+    ("many data lines, no blank line", lambda n: reads_of(b"data: x\n" * (1_000 * n), 64)),
     ("blank lines", lambda n: [b"\n"] * (5_000 * n)),
     ("blank lines, cr and lf apart", lambda n: [b"\r", b"\n"] * (2_500 * n)),
     ("many events", lambda n: reads_of(encode_event("x" * 100) * (500 * n), 4096)),

@@ -325,7 +325,7 @@ class Translator:
             data = bytes(data)
         if self._state is not _OPEN and self._state is TranslatorState.OVERRUN:
             return []
-        limit = min(self._max_event_bytes, sse.MAX_BLOCK_LINES)
+        limit = min(self._max_event_bytes, 2 * sse.MAX_BLOCK_LINES)  # a line that is not blank has two bytes
         if len(data) > limit:  # in parts, or the decoder would drop the events before one that is too long
             return [block for at in range(0, len(data), limit) for block in self._decode_blocks(data[at : at + limit])]
         try:

@@ -23,7 +23,7 @@ from interlingua.errors import UpstreamError, UsageError
 
 __all__ = ["MAX_BLOCK_LINES", "SseBlock", "SseDecoder", "SseMessage", "encode_event", "event_name"]
 
-MAX_BLOCK_LINES = 65_536
+MAX_BLOCK_LINES = 8192
 """Lines of a block that are not blank. A server writes one to three; each takes `LINE_BYTES` besides its text."""
 LINE_BYTES = 64
 
