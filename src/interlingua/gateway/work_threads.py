@@ -45,10 +45,14 @@ class WorkThreads:
         """Return the result of the function, which works on `size` bytes of data for this client."""
         if size <= MAX_INLINE_BYTES:
             if size > MAX_UNQUEUED_BYTES:
-                async with self._turn:
-                    await asyncio.sleep(0)
+                await self.wait_for_turn()
             return function(*args, **kwargs)
         return await self._pool_for(size).run(client_id, function, *args, **kwargs)
+
+    async def wait_for_turn(self) -> None:
+        """Wait for the next turn of the event loop in which no other request works on data on the loop."""
+        async with self._turn:
+            await asyncio.sleep(0)
 
     async def parse(self, client_id: str, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the function, which parses `size` bytes of model text for this client."""

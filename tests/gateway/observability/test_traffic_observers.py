@@ -7,6 +7,9 @@ import urllib.request
 
 import pytest
 
+from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.observability.traffic_observers import LogObserver
+from interlingua.gateway.settings.redaction import Redactor
 from tests.support.gateway_process import run_gateway
 
 
@@ -29,3 +32,35 @@ def test_bodies_are_logged_at_level_debug_only(level: str, stream: bool) -> None
         assert (direction in log) == (level == "debug"), direction
     assert ("swordfish" in log) == (level == "debug")
     assert "sk-0123456789abcdef" not in log
+
+
+class DebugLog(GatewayLog):
+    """Log that keeps the bodies."""
+
+    def __init__(self) -> None:
+        self.bodies: list[str] = []
+
+    def debug(self, message: str, **fields: str) -> None:  # noqa: ARG002
+        self.bodies.append(fields["body"])
+
+
+def logged_body(data: bytes) -> str:
+    log = DebugLog()
+    LogObserver(log, "req_1", Redactor(["secret-0123456789abcdef"])).on_received(data)
+    return log.bodies[0]
+
+
+def test_only_the_start_of_a_large_body_is_logged() -> None:
+    assert logged_body(b"x" * 32_768) == "x" * 32_768
+    assert logged_body(b"x" * 1_000_000) == "x" * 32_768 + "… (967,232 more bytes)"
+
+
+@pytest.mark.parametrize("secret", [b"secret-0123456789abcdef", b"authorization: bearer qwertzuiopasdfghjkl"])
+def test_secret_at_the_end_of_the_logged_part_is_redacted(secret: bytes) -> None:
+    for before in range(32_768 - len(secret), 32_768):
+        logged = logged_body(b"x" * before + b" " + secret + b" " + b"x" * 100_000)
+        assert "0123" not in logged
+        assert "qwert" not in logged
+    many = logged_body((secret + b" ") * 10_000)
+    assert "0123" not in many
+    assert "qwert" not in many

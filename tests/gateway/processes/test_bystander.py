@@ -283,3 +283,14 @@ def test_end_of_a_long_stream_that_repeats_its_text(
     event = up.delta("\n" * 16_000)
     model = upstream.add("repeated", up.send_headers(), up.send(up.ROLE), up.send(event * 600), up.send(up.DONE))
     check_wait(gateway, lambda: request_reply(gateway, RESPONSES, model), bystander_type)
+
+
+@pytest.mark.parametrize("observer", [("--capture", "captures"), ("--log-level", "debug")])
+def test_large_data_that_is_captured_or_logged(upstream: UpstreamServer, observer: tuple[str, str]) -> None:
+    body = json.dumps({"id": "x", "choices": [{"message": {"content": "x" * (60 * MIB)}}]}).encode()
+    reply = up.send_response("200 OK", gzip.compress(body, 1), "application/json", "content-encoding: gzip")
+    model = upstream.add("compressed", reply)
+    data = build_request("/v1/chat/completions", request_with(CHAT, [{"role": "user", "content": "bearer x " * MIB}]))
+    with run_gateway(*observer, config=CONFIG.format(url=upstream.url)) as gateway:
+        check_wait(gateway, lambda: request_reply(gateway, CHAT, model, stream=False))
+        check_wait(gateway, lambda: send_bytes(gateway, data))

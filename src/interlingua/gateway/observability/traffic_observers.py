@@ -11,6 +11,11 @@ from interlingua.gateway.settings.redaction import Redactor
 
 __all__ = ["LogObserver", "ObserverGroup", "TrafficObserver"]
 
+MAX_LOGGED_BYTES = 32 * 1024
+"""Bytes of a body, or of a chunk of it, that are logged. A line of the log has room for them with escaped quotes."""
+MAX_SECRET_BYTES = 4 * 1024
+"""Bytes behind the logged ones that are redacted with them, so that a secret is found that ends there."""
+
 
 class TrafficObserver(Protocol):
     """Observer of one exchange. Its methods must not block or raise."""
@@ -54,7 +59,11 @@ class LogObserver:
         """Do nothing: `GatewayLog.request` logs the end."""
 
     def _log_body(self, message: str, data: bytes) -> None:
-        self._log.debug(message, id=self._id, body=self._redactor.redact_bytes(data).decode("utf-8", "replace"))
+        redacted = self._redactor.redact_bytes(data[: MAX_LOGGED_BYTES + MAX_SECRET_BYTES])
+        more = len(data) - MAX_LOGGED_BYTES
+        if more > MAX_SECRET_BYTES:
+            redacted = redacted[:-MAX_SECRET_BYTES] + f"… ({more:,} more bytes)".encode()
+        self._log.debug(message, id=self._id, body=redacted.decode("utf-8", "replace"))
 
 
 class ObserverGroup:

@@ -261,6 +261,8 @@ class UpstreamFailover:
         while data := await self.read(reply):
             self._count_memory(decoded_size(data))
             await self.translate(reply, data)
+            if len(data) > MAX_SLICE_BYTES:  # decompressed data arrives without a wait
+                await self._work_threads.wait_for_turn()
         reply.initial_data = await self.translate(reply, b"")
 
     def _count_memory(self, size: int) -> None:
