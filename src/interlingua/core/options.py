@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Whitespace between two tokens of a call's arguments, outside of strings; some models never stop writing
     it."""
     event: int = 32 * MIB
-    """Size of one stream event."""
+    """Size of one stream event. An event of more than 8,192 lines is an error, too."""
     values: int = 250_000
     """JSON values in one request, one stream event or one reply that is not streamed, counted by commas and opening
     brackets outside of strings."""

@@ -14,6 +14,8 @@ import anthropic
 import openai
 import pytest
 
+from interlingua.core.reasoning_signatures import write_envelope
+from interlingua.core.reply import Reasoning
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import RawResponse, build_request, get, send_bytes
@@ -213,3 +215,14 @@ def test_failed_count_of_one_client_does_not_change_those_of_others(
     assert post_count(limited_gateway, failing, ALICE).json["estimated"]
     assert post_count(limited_gateway, working, ALICE).json["estimated"]
     assert post_count(limited_gateway, working, BOB).json == {"input_tokens": 4242}
+
+
+def test_limits_of_the_settings_apply(upstream: UpstreamServer) -> None:
+    """Sealed thinking over `limits.seals` is not unpacked: the upstream gets no request."""
+    model, key = upstream.add("claude-seals", COUNTED), "k" * 32
+    seal = write_envelope(Reasoning("x" * 300_000), "anthropic-messages", key.encode())
+    thinking = {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": seal}]}
+    for limit, expected in ((1_000_000, ""), (200_000, "true")):
+        config = CONFIG.format(url=upstream.url) + f"seal_key: {key}\nlimits: {{seals: {limit}}}\n"
+        with run_gateway(config=config) as gateway:
+            assert count(gateway, {"model": model, "messages": [*ASK, thinking, *ASK]})[1] == expected

@@ -9,6 +9,7 @@ from typing import Any
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
+from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Upstream
@@ -91,7 +92,7 @@ class ModelList:
             ids = await self._gateway.work_threads.run(
                 "model list", len(data), _read_ids, data, route.upstream, max_values
             )
-        except (TimeoutError, UpstreamFailed, OutOfDescriptors) as error:
+        except (TimeoutError, UpstreamFailed, OutOfDescriptors, TooLarge) as error:
             report("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
         accepted = [id for id in ids if len(id) <= MAX_MODEL_ID_CHARS][:MAX_UPSTREAM_MODELS]

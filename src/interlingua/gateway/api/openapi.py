@@ -146,7 +146,7 @@ def _count_operation(api: ApiDescription) -> Json:
             "requestBody": {"required": True, "content": _json_content(COUNTED_REQUEST)},
             "responses": {
                 "200": _response("The count.", _json_content(TOKENS), headers),
-                **_error_responses(api.error, 400, *AUTH_STATUSES, *COMMON_STATUSES, 413, 415, 500),
+                **_error_responses(api.error, 400, *AUTH_STATUSES, *COMMON_STATUSES, 413, 415, 429, 500, 529),
                 "default": _response(OTHER_ERROR_DESCRIPTION, _json_content(api.error)),
             },
         }

@@ -36,7 +36,7 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
-from interlingua.gateway.work_threads import WorkThreads
+from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
@@ -261,7 +261,7 @@ class UpstreamFailover:
         while data := await self.read(reply):
             self._count_memory(decoded_size(data))
             await self.translate(reply, data)
-            if len(data) > MAX_SLICE_BYTES:  # decompressed data arrives without a wait
+            if len(data) > MAX_UNQUEUED_BYTES:  # decompressed data arrives without a wait
                 await self._work_threads.wait_for_turn()
         reply.initial_data = await self.translate(reply, b"")
 

@@ -173,8 +173,8 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Minimum rate at which a client must send a request body, in bytes per second. It applies after the first ten
     seconds. 0 disables the check."""
     streams: Annotated[int, Meta(ge=1)] = 4096
-    """Maximum number of concurrent requests per worker, of all clients together. Requests for a complete reply count
-    like those for a stream. Further requests receive 529 or 503, depending on the API, with
+    """Maximum number of concurrent requests per worker, of all clients together, and of concurrent token
+    counts. Requests for a complete reply count like those for a stream. Further requests receive 529 with
     `retry-after`. The gateway uses a lower number if it may not open enough files (`ulimit -n`): a request needs
     two."""
     send: Seconds = 120
@@ -184,7 +184,7 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits for each key in `keys`, over all workers. Without `keys`, all clients share them. A request over a limit
-    receives 429 with `retry-after`. 0: no limit."""
+    receives 429 with `retry-after`. A token count is a request if the upstream counts. 0: no limit."""
 
     requests: Annotated[int, Meta(ge=0)] = 0
     """Maximum number of concurrent requests, for a stream or for a complete reply."""
@@ -211,8 +211,8 @@ class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
     """text: one readable line per entry. json: one JSON object per line."""
     level: Literal["error", "info", "debug"] = "info"
-    """Log level. error: errors only. info: also one line per request. debug: also request and reply bodies. Secrets are
-    redacted at every level."""
+    """Log level. error: errors only. info: also one line per request. debug: also request and reply bodies, of large
+    ones the first 32 KiB of each chunk. Secrets are redacted at every level."""
     file: str = ""
     """Path of the log file. If empty, the log goes to standard error. At 10 MiB the file is rotated to FILE.1, and
     FILE.1 to FILE.2; older files are deleted."""
