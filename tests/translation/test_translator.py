@@ -405,6 +405,21 @@ def test_byte_order_mark_does_not_become_the_start_of_the_stream() -> None:
     assert b"\xef\xbb\xbf" not in out
 
 
+def test_byte_order_mark_before_data_is_not_forwarded() -> None:
+    """At the start of a stream, clients ignore it, and would read a line that the upstream's decoder has ignored."""
+    translator = il.Translator("openai-chat", "openai-chat")
+    out = translator.feed(b'data:[\n\n\xef\xbb\xbfdata: x\ndata: {"id": "1"}\n\n') + translator.close()
+    assert b"\xef\xbb\xbf" not in out
+    assert b"data: x" not in out
+
+
+@pytest.mark.parametrize("created", ["1e999", "-1e999", "1.5", "1" + "0" * 400, "true"])
+def test_any_number_may_be_the_time_of_a_response(created: str) -> None:
+    event = f'data: {{"type": "response.completed", "response": {{"id": "r", "created_at": {created}}}}}\n\n'
+    translator = il.Translator("openai-responses", "openai-chat")
+    assert translator.feed(event.encode()) + translator.close()
+
+
 @pytest.mark.parametrize("type", [{}, [], None, 1])
 def test_delta_of_a_block_with_an_odd_type(type: object) -> None:
     translator = il.Translator(source="anthropic-messages", target="anthropic-messages", dialect="standard")

@@ -264,6 +264,11 @@ class EventSink:
         stripped = tags.remove_from(text)
         return stripped if _CALL_HEAD_PATTERN.match(stripped.strip()) else self.strip_special_tokens(text)
 
+    def split_partial_token(self, text: str) -> tuple[str, str]:
+        """Return the text before the beginning of a special token at its end, and that beginning."""
+        start = self._special_tokens.partial_start(text, 1)
+        return text[:start], text[start:]
+
     def strip_special_tokens(self, text: str) -> str:
         """Return the text without special tokens."""
         return self._special_tokens.remove_from(text) if text else text

@@ -354,6 +354,13 @@ class TextBuffer:
         self._pos = self._record_start + len(self.recorded_marker)
         self._recorded_pieces, self._trimmed_whitespace = None, lead
 
+    def unread(self, text: str) -> None:
+        """Un-read the text that was read last, which may not be in the buffer any more."""
+        if text:
+            self._move_start(self.offset - len(text))
+            self._text = text + self._text[self._pos :]
+            self._pos = 0
+
     def _move_start(self, offset: int) -> None:
         """Set the offset of the buffered text, whose beginning changes because text is un-read."""
         self._channel_boundary += self._text_offset - offset

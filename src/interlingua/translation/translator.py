@@ -391,10 +391,13 @@ class Translator:
         if block is CLOSE:
             return self._end_stream(b"")
         message = block.message()
+        if message.raw.startswith(BOM_UTF8):
+            # At the start of a stream clients ignore a byte order mark, and would read the line after it.
+            raw = sse.encode_event(message.data, message.event) if message.has_data else SSE_COMMENT
+            message = msgspec.structs.replace(message, raw=raw)
         if not message.has_data:
             forwards = message.closed and self._state is not TranslatorState.OVERRUN
-            # At the start of a stream clients ignore a byte order mark, and would read the line after it.
-            comment = message.raw if self._same_wire and not message.raw.startswith(BOM_UTF8) else SSE_COMMENT
+            comment = message.raw if self._same_wire else SSE_COMMENT
             return [], comment if forwards else b""
         self._recorder.message_count += 1
         if self._state is not TranslatorState.OPEN:

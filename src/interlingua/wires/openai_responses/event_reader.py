@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from interlingua import events as ev
-from interlingua.common.coerce import as_dict, as_list, as_str
+from interlingua.common.coerce import as_dict, as_int, as_list, as_str
 from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.base import Choice, Chunk, Json
 from interlingua.wires.openai_responses.event_types import (
@@ -86,7 +87,7 @@ class ResponsesReader:
         self._reply_start = ev.Begin(
             as_str(response.get("id")),
             as_str(response.get("model")),
-            int(created) if isinstance(created, int | float) else None,
+            int(created) if isinstance(created, float) and isfinite(created) else as_int(created),
         )
         choice.events.append(self._reply_start)
         choice.exact &= bool(self._reply_start.id)

@@ -375,6 +375,10 @@ class _EnvelopeReader:
         self.has_call = self.has_call and self._evidence is not CallEvidence.INLINE
         text, channel = self._source.take_recorded(), self._source.recorded_channel
         self._sink.rollback()
+        if channel is self._source.channel:
+            # The object may have ended inside a special token of the dialect that JSON readers do not know.
+            text, partial_token = self._sink.split_partial_token(text)
+            self._source.unread(partial_token)
         if self._source.closed:
             text = self._keys.all_markers.remove_from(text)
         text = self._sink.strip_special_tokens(text)
