@@ -218,13 +218,8 @@ def test_interlingua_passes_all_scenarios(faults: UpstreamServer, api: str, rows
     assert unjudged == unjudgeable & {scenario.name for scenario in rows}
 
 
-@pytest.mark.parametrize(
-    ("wire", "api"),
-    [
-        ("anthropic-messages", CHAT_PATH),
-        pytest.param("openai-responses", MESSAGES_PATH, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("wire", "api"), [("anthropic-messages", CHAT_PATH), ("openai-responses", MESSAGES_PATH)])
 def test_interlingua_with_other_upstream_apis(faults: UpstreamServer, wire: str, api: str) -> None:
     upstream = {"anthropic-messages": MESSAGES_PATH, "openai-responses": RESPONSES_PATH}[wire]
     rows = [scenario for scenario in QUICK_ROWS if upstream in scenario.apis]

@@ -188,7 +188,9 @@ STREAMS: dict[str, tuple[str, Stream, str]] = {
 MAX_BYTES = 2 * LIMITS.stream
 
 
-@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize(
+    "target", [wire if wire == MESSAGES else pytest.param(wire, marks=pytest.mark.slow) for wire in WIRES]
+)
 @pytest.mark.parametrize("name", STREAMS)
 def test_endless_stream_ends_with_an_error(name: str, target: str) -> None:
     source, stream, limit = STREAMS[name]

@@ -10,6 +10,7 @@ import pytest
 
 from interlingua.errors import BadRequest
 from interlingua.translation.request_translation import prepare_request
+from tests.support.budget import examples
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 from tests.translation.test_recorded_requests import COMPLETE_REQUESTS, OPTIONS, REQUESTS
 
@@ -238,6 +239,7 @@ def fuzz(name: str, rounds: int) -> None:
     assert all(error.path for error in rejected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FUZZED_REQUESTS)
 def test_malformed_request_is_accepted_or_rejected_with_path(name: str) -> None:
-    fuzz(name, 1500 if name in FULL_REQUESTS else 100)
+    fuzz(name, examples(1500, quick=300) if name in FULL_REQUESTS else examples(100))

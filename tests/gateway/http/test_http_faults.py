@@ -235,6 +235,7 @@ def test_24_body_below_the_minimum_rate_times_out(upstream: UpstreamServer) -> N
     assert 9 < time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 def test_24_body_above_the_minimum_rate_may_take_longer(gateway: GatewayProcess, hello: str) -> None:
     body = encode_body(MESSAGES, hello).ljust(1_200_000)
     with connect(gateway) as sock:

@@ -207,10 +207,11 @@ def test_flood_of_interim_responses(upstream: UpstreamServer, gateway: GatewayPr
     check_wait(gateway, lambda: request_reply(gateway, CHAT, model))
 
 
-BYSTANDERS = [Bystander, ChatBystander]
+BYSTANDERS = [slow(Bystander), ChatBystander]
 
 
-@pytest.mark.parametrize("bystander_type", BYSTANDERS)
+@pytest.mark.slow
+@pytest.mark.parametrize("bystander_type", [Bystander, ChatBystander])
 def test_many_medium_requests(gateway: GatewayProcess, bystander_type: type[Bystander]) -> None:
     body = gzip.compress(request_with(CHAT, user_messages(20_000, "hi"), stream=True))
     data = build_request("/v1/chat/completions", body, {"content-encoding": "gzip"})
@@ -231,7 +232,7 @@ def hostile_text(dialect: str, size: int) -> str:
     return start + part * (size // len(part))
 
 
-@pytest.fixture(scope="module", params=list(HOSTILE_TEXTS))
+@pytest.fixture(scope="module", params=["detect", slow("llama3_json")])
 def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -265,7 +266,7 @@ def test_hostile_text_in_small_events(
     check_wait(dialect_gateway, attack, bystander_type)
 
 
-@pytest.mark.parametrize("bystander_type", [slow(Bystander), ChatBystander])
+@pytest.mark.parametrize("bystander_type", BYSTANDERS)
 def test_hostile_text_in_a_whole_reply(
     upstream: UpstreamServer, dialect_gateway: GatewayProcess, dialect: str, bystander_type: type[Bystander]
 ) -> None:
@@ -285,7 +286,7 @@ def test_end_of_a_long_stream_that_repeats_its_text(
     check_wait(gateway, lambda: request_reply(gateway, RESPONSES, model), bystander_type)
 
 
-@pytest.mark.parametrize("observer", [("--capture", "captures"), ("--log-level", "debug")])
+@pytest.mark.parametrize("observer", [("--capture", "captures"), slow(("--log-level", "debug"))])
 def test_large_data_that_is_captured_or_logged(upstream: UpstreamServer, observer: tuple[str, str]) -> None:
     body = json.dumps({"id": "x", "choices": [{"message": {"content": "x" * (60 * MIB)}}]}).encode()
     reply = up.send_response("200 OK", gzip.compress(body, 1), "application/json", "content-encoding: gzip")

@@ -21,7 +21,7 @@ from interlingua.gateway.http.connection_listener import GuardedConnection
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
-from tests.support.raw_client import CHAT, WIRES, build_request, minimal_body
+from tests.support.raw_client import CHAT, MESSAGES, WIRES, build_request, minimal_body
 from tests.support.upstream_server import UpstreamServer
 
 TOOL = {"type": "function", "function": {"name": "ls", "parameters": {"properties": {"path": {"type": "string"}}}}}
@@ -56,6 +56,8 @@ FAILED_WITH_JUNK_GZIP = (up.send_response("500 Broken", FILLER.encode(), "text/h
 SILENT = (up.send_headers(), up.send(up.ROLE), up.wait(30))
 SILENT_LATE = (up.send_headers(), up.send(up.ROLE + up.delta(FILLER)), up.wait(30))
 RESET = (up.reset(),)
+
+SAMPLED_WIRES = [wire if wire == MESSAGES else pytest.param(wire, marks=pytest.mark.slow) for wire in WIRES]
 
 Script = tuple[Step, ...]
 STREAMS: dict[str, list[Script]] = {
@@ -176,7 +178,7 @@ def run_check(upstream: UpstreamServer, data: bytes, stop_after: int | None = No
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", SAMPLED_WIRES)
 @pytest.mark.parametrize(("stream", "name"), [*((True, name) for name in STREAMS), *((False, name) for name in WHOLE)])
 def test_request_leaves_no_cycle(upstream: UpstreamServer, wire: str, stream: bool, name: str) -> None:
     model = f"{name}-{wire}-{stream}"
