@@ -250,8 +250,9 @@ class BoundarySearch:
         markers = self._boundary.markers
         marker = markers.search(text, at, end + markers.max_length)
         if marker is not None and marker.start() < end:
-            return marker.start()
-        return end if closed or end < len(text) else markers.partial_start(text, at)
+            end = marker.start()
+        # A marker that was found may be a part of one that is cut off at the end of the text.
+        return end if closed else min(end, markers.partial_start(text, at))
 
     def _look_at_object(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:
         match = _OBJECT_START.match(text, at)
