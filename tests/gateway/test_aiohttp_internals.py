@@ -19,9 +19,13 @@ from aiohttp.client_proto import ResponseHandler
 from interlingua.gateway.aiohttp_internals import (
     UpstreamConnection,
     UpstreamConnector,
+    buffered_size,
     current_request,
     is_idle,
+    is_writing_paused,
     request_count,
+    upstream_connection,
+    write_now,
 )
 from interlingua.gateway.http.connection_listener import GuardedConnection
 
@@ -160,6 +164,76 @@ def test_guarded_connection_overrides_no_attribute_of_aiohttp() -> None:
     )
 
 
+def test_write_now_writes_what_the_writer_writes() -> None:
+    async def main() -> None:
+        refused: list[str] = []
+
+        async def respond(request: web.BaseRequest) -> web.StreamResponse:
+            response = web.StreamResponse()
+            if request.path == "/plain":
+                response.force_close()
+                response.content_length = 9
+            writer = await response.prepare(request)
+            assert writer is not None
+            await response.write(b"one")
+            write_now(writer, b"two")
+            await response.write(b"end")
+            await response.write_eof()
+            assert request.transport is not None
+            request.transport.abort()
+            with pytest.raises(ConnectionError):
+                write_now(writer, b"more")
+            refused.append(request.path)
+            return response
+
+        server = web.Server(respond)
+        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+        for path, body in (("/", b"3\r\none\r\n3\r\ntwo\r\n3\r\nend\r\n0\r\n\r\n"), ("/plain", b"onetwoend")):
+            reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert (await reader.read()).partition(b"\r\n\r\n")[2] == body
+            writer.close()
+        assert refused == ["/", "/plain"]
+        await server.shutdown(1)
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_writing_is_paused_while_a_client_does_not_read() -> None:
+    async def main() -> None:
+        states: list[bool] = []
+
+        async def respond(request: web.BaseRequest) -> web.StreamResponse:
+            response = web.StreamResponse()
+            writer = await response.prepare(request)
+            assert writer is not None
+            assert_has(request.protocol, "_paused")
+            await response.write(b"x")
+            states.append(is_writing_paused(writer))
+            write_now(writer, b"x" * 20_000_000)
+            states.append(is_writing_paused(writer))
+            await writer.drain()
+            states.append(is_writing_paused(writer))
+            return response
+
+        server = web.Server(respond)
+        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
+        writer.write(HEAD_START + HEAD_END)
+        await wait_until(lambda: len(states) == 2, "a write must not wait")
+        await reader.readexactly(20_000_000)
+        await wait_until(lambda: len(states) == 3, "drain must return when the client has read")
+        assert states == [False, True, False]
+        writer.close()
+        await server.shutdown(1)
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())
+
+
 @asynccontextmanager
 async def get_body(size: int) -> AsyncIterator[aiohttp.ClientResponse]:
     async def respond(_: web.BaseRequest) -> web.StreamResponse:
@@ -237,5 +311,52 @@ def test_release_marks_a_connection_as_idle_until_the_next_request() -> None:
             assert connection.is_connected()
             connection.data_received(b"x")
             assert not connection.is_connected(), "data on an idle connection must close it"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how_it_ends", ["end of the body", "lost connection", "error"])
+def test_progress_of_a_connection_is_reported(how_it_ends: str) -> None:
+    async def main() -> None:
+        content_length = {"end of the body": 6, "lost connection": 100, "error": 100}[how_it_ends]
+
+        connections: list[asyncio.StreamWriter] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append(writer)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {content_length}\r\n\r\n".encode())
+            for piece in (b"one", b"two"):
+                await asyncio.sleep(0.05)
+                writer.write(piece)
+            await asyncio.sleep(0.05)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()[:2]
+        async with (
+            aiohttp.ClientSession(connector=UpstreamConnector()) as session,
+            session.get(f"http://{host}:{port}/") as response,
+        ):
+            connection, content = upstream_connection(response), response.content
+            assert connection is not None, "the connection must be in use until the body is received"
+            assert_has(content, "_size")
+            states: list[tuple[int, bool]] = []
+            connection.on_progress = lambda: states.append(
+                (buffered_size(content), content.is_eof() or content.exception() is not None)
+            )
+            await wait_until(lambda: bool(states), "data must be reported")
+            if how_it_ends == "error":
+                connection.set_exception(aiohttp.ClientConnectionError("failed"))
+            await wait_until(lambda: states[-1][1], "the end must be reported")
+            assert states[0] == (3, False)
+            if how_it_ends == "end of the body":
+                assert states[1] == (6, True)
+                assert upstream_connection(response) is None
+            connection.on_progress = None
+        for writer in connections:
+            writer.transport.abort()
+        server.close()
+        await server.wait_closed()
 
     asyncio.run(main())

@@ -42,6 +42,13 @@ class InProcessGateway:
             writer.transport.abort()
         return received
 
+    async def open(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Send these bytes and return the connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(data)
+        await writer.drain()
+        return reader, writer
+
     async def settle(self) -> None:
         """Wait until no request is in progress."""
         async with asyncio.timeout(20):

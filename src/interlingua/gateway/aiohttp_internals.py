@@ -7,15 +7,28 @@ releases with which `tests/gateway/test_aiohttp_internals.py` passes, which has 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import aiohttp
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_writer import StreamWriter
 
-__all__ = ["UpstreamConnection", "UpstreamConnector", "current_request", "is_idle", "request_count"]
+__all__ = [
+    "UpstreamConnection",
+    "UpstreamConnector",
+    "buffered_size",
+    "current_request",
+    "is_idle",
+    "is_writing_paused",
+    "request_count",
+    "upstream_connection",
+    "write_now",
+]
 
 MAX_INTERIM_RESPONSES = 100
 
@@ -45,6 +58,36 @@ def current_request(connection: web.RequestHandler) -> web.BaseRequest | None:
     return connection._current_request
 
 
+def write_now(writer: AbstractStreamWriter, data: bytes) -> None:
+    """Write a part of a body whose headers are sent: what `writer.write` does, without a coroutine.
+
+    Raises:
+        ConnectionError: The connection is closed.
+    """
+    assert isinstance(writer, StreamWriter), "the writer of an HTTP/1 response"
+    transport = writer.transport
+    if transport is None or transport.is_closing():
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+    transport.write(b"%x\r\n%b\r\n" % (len(data), data) if writer.chunked else data)
+
+
+def is_writing_paused(writer: AbstractStreamWriter) -> bool:
+    """Return whether so much data waits to be sent to the client that `writer.drain` has to be awaited."""
+    assert isinstance(writer, StreamWriter), "the writer of an HTTP/1 response"
+    return writer.protocol._paused
+
+
+def buffered_size(content: aiohttp.StreamReader) -> int:
+    """Return the number of bytes of a body that have arrived and are not read yet."""
+    return content._size
+
+
+def upstream_connection(response: aiohttp.ClientResponse) -> UpstreamConnection | None:
+    """Return the connection that a body is received from; None if it has been received completely."""
+    protocol = response.connection.protocol if response.connection is not None else None
+    return protocol if isinstance(protocol, UpstreamConnection) else None
+
+
 class UpstreamConnection(ResponseHandler):
     """Connection to an upstream that is reused only if the upstream sent nothing but the requested responses.
 
@@ -60,6 +103,8 @@ class UpstreamConnection(ResponseHandler):
 
     is_idle = True
     """True as long as no request waits for a response."""
+    on_progress: Callable[[], None] | None = None
+    """Called after data or the end of the connection was processed: `aiohttp` only wakes up a task that reads."""
     _status_lines = 0  # that have arrived since the request was sent
 
     def set_response_params(self, **params: Any) -> None:  # called before each request is sent
@@ -75,6 +120,13 @@ class UpstreamConnection(ResponseHandler):
             self.close()
         else:
             super().data_received(data)
+            if self.on_progress is not None:
+                self.on_progress()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self.on_progress is not None:
+            self.on_progress()
 
     def _has_too_many_status_lines(self, data: bytes) -> bool:
         self._status_lines += data.count(b"HTTP/1.")
@@ -86,6 +138,8 @@ class UpstreamConnection(ResponseHandler):
         body = self._payload
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(aiohttp.ClientPayloadError(str(exc)))
+        if self.on_progress is not None:
+            self.on_progress()
 
     def is_connected(self) -> bool:
         """Return whether the connection can be used. The connector calls it before it reuses an idle connection."""

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from interlingua.dialects.native_text import compile_dialect
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["MAX_UNQUEUED_BYTES", "WorkThreads"]
+__all__ = ["MAX_INLINE_TEXT_BYTES", "MAX_UNQUEUED_BYTES", "WorkThreads"]
 
 MAX_INLINE_BYTES = 64 * 1024
 """Size of the data up to which work on it runs on the event loop."""

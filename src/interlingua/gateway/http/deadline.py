@@ -40,6 +40,10 @@ class MovingDeadline:
         if self._timer is None or self._timer.when() > self._deadline:
             self._arm_timer()
 
+    def restart(self) -> None:
+        """Start the current timeout again."""
+        self._deadline = self._loop.time() + self._timeout[1]
+
     def __enter__(self) -> MovingDeadline:
         self._task = asyncio.current_task()
         assert self._task is not None, "a deadline can only be used inside a task"

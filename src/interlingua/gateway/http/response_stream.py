@@ -9,6 +9,8 @@ from types import TracebackType
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
+from interlingua.gateway.aiohttp_internals import is_writing_paused, write_now
+
 __all__ = ["KeepAlive", "ResponseStream"]
 
 SSE_HEADERS = {
@@ -38,6 +40,26 @@ class ResponseStream:
         writer = self._writer or await self._start()
         self.bytes_sent += len(data)
         await writer.write(data)
+
+    def write_now(self, data: bytes) -> None:
+        """Write without waiting, even if the client reads slowly. Only after `write`, which sends the headers.
+
+        Raises:
+            ConnectionError: The client has closed the connection.
+        """
+        assert self._writer is not None, "write() starts the response"
+        self.bytes_sent += len(data)
+        write_now(self._writer, data)
+
+    @property
+    def is_full(self) -> bool:
+        """True if the client has not read what was written: `drain` waits for it."""
+        return self._writer is not None and is_writing_paused(self._writer)
+
+    async def drain(self) -> None:
+        """Wait until the client has read most of what was written."""
+        if self._writer is not None:
+            await self._writer.drain()
 
     async def end(self) -> web.StreamResponse:
         if self.response is None:

@@ -36,7 +36,7 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
-from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
+from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES, MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
@@ -281,10 +281,23 @@ class UpstreamFailover:
         receiver = reply.receiver
         if data and not receiver.is_streaming:
             return _receive(receiver, data)  # it is buffered
-        size = receiver.pending_bytes + len(data)
-        if not data or reply.translator.tally.content_bytes > LONG_REPLY_BYTES:
-            size += reply.translator.held_bytes  # the end of the reply, or of a part of it, repeats its text
+        size = self._parsed_size(reply, len(data)) if data else receiver.pending_bytes + reply.translator.held_bytes
         return await self._work_threads.parse(self._client_request.client_id, size, _receive, receiver, data)
+
+    def _parsed_size(self, reply: UpstreamReply, size: int) -> int:
+        """Return the size of what is parsed if this many bytes of a stream are received."""
+        size += reply.receiver.pending_bytes
+        if reply.translator.tally.content_bytes > LONG_REPLY_BYTES:
+            size += reply.translator.held_bytes  # the end of a part of the reply repeats its text
+        return size
+
+    def is_short(self, reply: UpstreamReply, size: int) -> bool:
+        """Return whether this many bytes of a stream can be translated without delaying other requests."""
+        return self._parsed_size(reply, size) <= MAX_INLINE_TEXT_BYTES
+
+    def translate_short(self, reply: UpstreamReply, data: bytes) -> bytes:
+        """Return the output for data for which `is_short` is true. Raises UpstreamFailed: The reply is too large."""
+        return _receive(reply.receiver, data)
 
     async def abort(self, reply: UpstreamReply, message: str, type: str = "api_error") -> bytes:
         """Return the last output for a stream that was cut off."""
@@ -302,11 +315,17 @@ class UpstreamFailover:
                 data = await reply.response.content.readany()
             except (aiohttp.ClientError, OSError) as error:
                 raise connection_lost(error) from error
-            self._record_received(data)
-            if not data:
+            if data:
+                if data := self.accept(reply, data):
+                    return data
+            else:
+                self._record_received(data)
                 return reply.secret_filter.flush()
-            if data := reply.secret_filter.feed(data):
-                return data
+
+    def accept(self, reply: UpstreamReply, data: bytes) -> bytes:
+        """Record data of the response, and return it without the upstream's key. It can be empty."""
+        self._record_received(data)
+        return reply.secret_filter.feed(data)
 
     def _record_received(self, data: bytes) -> None:
         self._record.reads += 1

@@ -21,6 +21,7 @@ from interlingua.gateway.http.response_stream import KeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import RequestTrace
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
@@ -253,9 +254,10 @@ class Relay:
         return response
 
     async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
-        """Forward the stream. Each chunk from the upstream becomes one write to the client.
+        """Forward the stream. What is read from the upstream at once becomes one write to the client.
 
-        The next read waits until the write is done, so that a slow client applies back-pressure to the upstream.
+        Most data is forwarded by `DirectForwarding`, and the rest here. Nothing is read while the client has not read
+        what was written before, so that a slow client applies back-pressure to the upstream.
         """
         translator, stats = reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
@@ -268,20 +270,25 @@ class Relay:
         try:
             with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
                 total_deadline.set_timeout("the stream", reply.route.timeouts.stream)
+                forwarding = DirectForwarding(failover, reply, self._stream, deadline, self._observer)
                 while not translator.ended:
                     deadline.set_timeout(
                         "the next event",
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
-                    data = await failover.read(reply)
-                    output = await failover.translate(reply, data)
-                    uncounted += len(data) + len(output)
+                    output = await forwarding.run(count_after - uncounted)
+                    uncounted += forwarding.forwarded_bytes
+                    if not forwarding.forwarded_bytes:
+                        data = await failover.read(reply)
+                        output = await failover.translate(reply, data)
+                        uncounted += len(data) + len(output)
                     if uncounted > count_after and not translator.ended:  # the last frames are sent in any case
                         self._memory.resize(translator.held_bytes + len(output))
                         uncounted, count_after = 0, max(MEMORY_COUNT_BYTES, self._memory.size // 4)
-                    if output:
+                    if output or self._stream.is_full:
                         deadline.set_timeout(CLIENT, send_timeout)
-                        await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
+                        await self._send(output)
+                        await self._stream.drain()
         except UpstreamFailed as error:
             final_frames = await failover.abort(reply, f"{reply.route.name}: {error}")
             await self._with_send_timeout(self._send(final_frames))

@@ -1,0 +1,141 @@
+"""Direct forwarding: data of a stream is translated and sent in the callback in which it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+
+from interlingua.gateway.aiohttp_internals import UpstreamConnection, buffered_size, upstream_connection
+from interlingua.gateway.http.deadline import MovingDeadline
+from interlingua.gateway.http.response_stream import ResponseStream
+from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply
+
+__all__ = ["DirectForwarding"]
+
+
+class DirectForwarding:
+    """Forwards the data of one stream without waking up the task of its request.
+
+    Waking up a task for each token takes longer than to translate the token. Only short data in the middle of a stream
+    is forwarded here. Everything else is left to the task: long data, the end of the reply, errors, and a client that
+    reads more slowly than the upstream sends.
+
+    Args:
+        failover: Translates the data of the reply.
+        reply: The reply that is forwarded.
+        stream: The response to the client, which has started.
+        deadline: The timeout for the next event, which starts again when data arrives.
+        observer: Observes the data that is sent.
+    """
+
+    __slots__ = (
+        "_bytes_left",
+        "_connection",
+        "_content",
+        "_deadline",
+        "_failover",
+        "_observer",
+        "_reply",
+        "_stream",
+        "_tally",
+        "_waiter",
+        "forwarded_bytes",
+    )
+
+    def __init__(
+        self,
+        failover: UpstreamFailover,
+        reply: UpstreamReply,
+        stream: ResponseStream,
+        deadline: MovingDeadline,
+        observer: TrafficObserver | None,
+    ) -> None:
+        self._failover = failover
+        self._reply = reply
+        self._stream = stream
+        self._deadline = deadline
+        self._observer = observer
+        self._content = reply.response.content
+        self._connection: UpstreamConnection | None = upstream_connection(reply.response)
+        self._tally = reply.translator.tally
+        self._waiter: asyncio.Future[bytes] | None = None
+        self._bytes_left = 0
+        self.forwarded_bytes = 0
+        """Bytes that the last `run` has received and sent."""
+
+    async def run(self, max_bytes: int) -> bytes:
+        """Forward data until something has to be done that is not possible here, or `max_bytes` are forwarded.
+
+        Returns:
+            Output that is not sent yet; usually nothing.
+
+        Raises:
+            UpstreamFailed: The reply is too large.
+            ConnectionError: The client has closed its connection.
+        """
+        self.forwarded_bytes, self._bytes_left = 0, max_bytes
+        connection = self._connection
+        if connection is None or self._has_work_for_task():
+            return b""
+        self._waiter = asyncio.get_running_loop().create_future()
+        connection.on_progress = self._forward
+        try:
+            return await self._waiter
+        finally:
+            connection.on_progress = None
+            if self._waiter.done() and not self._waiter.cancelled():
+                self._waiter.exception()  # the task may have been cancelled before it could see it
+            self._waiter = None
+            self.forwarded_bytes = max_bytes - self._bytes_left
+
+    def _has_work_for_task(self) -> bool:
+        """Return whether there is something to do before data can be forwarded."""
+        content = self._content
+        return (
+            not self._stream.bytes_sent
+            or buffered_size(content) > 0
+            or content.is_eof()
+            or content.exception() is not None
+            or self._tally.stop is not None
+            or self._stream.is_full
+        )
+
+    def _forward(self) -> None:
+        """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
+        content, reply = self._content, self._reply
+        size = buffered_size(content)
+        if content.is_eof() or content.exception() is not None or not self._failover.is_short(reply, size):
+            self._wake_task()
+            return
+        if not size:
+            return  # only a part of the HTTP framing
+        try:
+            data = self._failover.accept(reply, content.read_nowait())
+            output = self._failover.translate_short(reply, data) if data else b""
+            is_sendable = self._tally.failure is None  # the task redacts errors
+            if output and is_sendable:
+                if self._observer is not None:
+                    self._observer.on_sent(output)
+                self._stream.write_now(output)
+        except Exception as error:  # noqa: BLE001
+            self._wake_task(error=error)
+            return
+        self._bytes_left -= size + len(output)
+        self._deadline.restart()
+        if not is_sendable:
+            self._wake_task(output)
+        elif (
+            self._bytes_left < 0 or self._tally.stop is not None or self._reply.translator.ended or self._stream.is_full
+        ):
+            self._wake_task()
+
+    def _wake_task(self, output: bytes = b"", error: Exception | None = None) -> None:
+        assert self._connection is not None
+        assert self._waiter is not None, "data is forwarded only while `run` waits"
+        self._connection.on_progress = None
+        if self._waiter.done():  # the task is cancelled
+            return
+        if error is not None:
+            self._waiter.set_exception(error)
+        else:
+            self._waiter.set_result(output)
