@@ -7,7 +7,7 @@ A failure means that the installed aiohttp has changed. Adapt `gateway/aiohttp_i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,11 +21,12 @@ from interlingua.gateway.aiohttp_internals import (
     UpstreamConnector,
     buffered_size,
     current_request,
+    is_chunked,
     is_idle,
     is_writing_paused,
     request_count,
+    take_buffered,
     upstream_connection,
-    write_now,
 )
 from interlingua.gateway.http.connection_listener import GuardedConnection
 
@@ -164,39 +165,39 @@ def test_guarded_connection_overrides_no_attribute_of_aiohttp() -> None:
     )
 
 
-def test_write_now_writes_what_the_writer_writes() -> None:
+@asynccontextmanager
+async def serving(
+    respond: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+) -> AsyncIterator[tuple[str, int]]:
+    server = web.Server(respond)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    try:
+        yield listener.sockets[0].getsockname()[:2]
+    finally:
+        await server.shutdown(1)
+        listener.close()
+        await listener.wait_closed()
+
+
+def test_chunked_is_true_if_the_body_is_sent_in_chunks() -> None:
     async def main() -> None:
-        refused: list[str] = []
+        chunked: dict[str, bool] = {}
 
         async def respond(request: web.BaseRequest) -> web.StreamResponse:
             response = web.StreamResponse()
             if request.path == "/plain":
-                response.force_close()
-                response.content_length = 9
+                response.content_length = 3
             writer = await response.prepare(request)
             assert writer is not None
+            chunked[request.path] = is_chunked(writer)
             await response.write(b"one")
-            write_now(writer, b"two")
-            await response.write(b"end")
-            await response.write_eof()
-            assert request.transport is not None
-            request.transport.abort()
-            with pytest.raises(ConnectionError):
-                write_now(writer, b"more")
-            refused.append(request.path)
             return response
 
-        server = web.Server(respond)
-        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-        for path, body in (("/", b"3\r\none\r\n3\r\ntwo\r\n3\r\nend\r\n0\r\n\r\n"), ("/plain", b"onetwoend")):
-            reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            assert (await reader.read()).partition(b"\r\n\r\n")[2] == body
-            writer.close()
-        assert refused == ["/", "/plain"]
-        await server.shutdown(1)
-        listener.close()
-        await listener.wait_closed()
+        async with serving(respond) as (host, port), aiohttp.ClientSession() as session:
+            for path in ("/", "/plain"):
+                async with session.get(f"http://{host}:{port}{path}") as response:
+                    assert await response.read() == b"one"
+        assert chunked == {"/": True, "/plain": False}
 
     asyncio.run(main())
 
@@ -209,27 +210,60 @@ def test_writing_is_paused_while_a_client_does_not_read() -> None:
             response = web.StreamResponse()
             writer = await response.prepare(request)
             assert writer is not None
+            assert request.transport is not None
             assert_has(request.protocol, "_paused")
             await response.write(b"x")
-            states.append(is_writing_paused(writer))
-            write_now(writer, b"x" * 20_000_000)
-            states.append(is_writing_paused(writer))
+            states.append(is_writing_paused(request.protocol))
+            request.transport.write(b"5\r\nxxxxx\r\n" * 2_000_000)
+            states.append(is_writing_paused(request.protocol))
             await writer.drain()
-            states.append(is_writing_paused(writer))
+            states.append(is_writing_paused(request.protocol))
             return response
 
-        server = web.Server(respond)
-        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
-        writer.write(HEAD_START + HEAD_END)
-        await wait_until(lambda: len(states) == 2, "a write must not wait")
-        await reader.readexactly(20_000_000)
-        await wait_until(lambda: len(states) == 3, "drain must return when the client has read")
-        assert states == [False, True, False]
-        writer.close()
-        await server.shutdown(1)
-        listener.close()
-        await listener.wait_closed()
+        async with serving(respond) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(HEAD_START + HEAD_END)
+            await wait_until(lambda: len(states) == 2, "a write must not wait")
+            await reader.readexactly(20_000_000)
+            await wait_until(lambda: len(states) == 3, "drain must return when the client has read")
+            assert states == [False, True, False]
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_taken_data_is_what_the_reader_would_read() -> None:
+    """Names of aiohttp in `take_buffered`: `_eof`, `_exception`, `_size`, `_buffer`, `_buffer_offset`, `_cursor` and
+    `_http_chunk_splits`."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        content = aiohttp.StreamReader(UpstreamConnection(loop), 1000, loop=loop)
+        for name in ("_eof", "_exception", "_size", "_buffer", "_buffer_offset", "_cursor", "_http_chunk_splits"):
+            assert_has(content, name)
+        assert take_buffered(content, 100) == b""
+        for chunk in (b"one", b"two"):
+            content.begin_http_chunk_receiving()
+            content.feed_data(chunk)
+            content.end_http_chunk_receiving()
+        assert (buffered_size(content), take_buffered(content, 5)) == (6, None), "nothing is taken of more than 5 bytes"
+        assert take_buffered(content, 6) == b"onetwo"
+        assert (buffered_size(content), take_buffered(content, 6)) == (0, b"")
+        content.begin_http_chunk_receiving()
+        content.feed_data(b"three")
+        content.end_http_chunk_receiving()
+        assert await content.readchunk() == (b"three", True), "the position in the body must be right"
+        content.feed_data(b"four")
+        assert await content.read(2) == b"fo"
+        assert take_buffered(content, 6) == b"ur"
+        content.feed_data(b"end")
+        content.feed_eof()
+        assert take_buffered(content, 6) is None, "the end is left to the reader"
+        assert await content.readany() == b"end"
+        failed = aiohttp.StreamReader(UpstreamConnection(loop), 1000, loop=loop)
+        failed.feed_data(b"x")
+        failed.set_exception(aiohttp.ClientPayloadError())
+        assert take_buffered(failed, 6) is None
 
     asyncio.run(main())
 

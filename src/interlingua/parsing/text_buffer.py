@@ -83,6 +83,7 @@ class TextBuffer:
         "_boundary_starts",
         "_boundary_window",
         "_can_forward",
+        "_can_forward_json",
         "_channel_before_boundary",
         "_channel_boundary",
         "_closed",
@@ -134,6 +135,7 @@ class TextBuffer:
         self._fast_copy: Callable[[str], bool] | None = None
         self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
         self._can_forward: Callable[[str], bool] | None = None
+        self._can_forward_json: Callable[[str], bool] | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
         self.taken_channel = _TEXT_CHANNEL
@@ -219,6 +221,26 @@ class TextBuffer:
             self._scan_code()
         return True
 
+    def try_forward_json(self, text: str) -> bool:
+        """As `try_forward`, for a piece inside a string of JSON that is being copied."""
+        if (
+            self._can_forward_json is None
+            or self._pos != len(self._text)
+            or self._recorded_pieces is not None
+            or self._marked_pieces is not None
+            or not self._can_forward_json(text)
+        ):
+            return False
+        self._text_offset += len(text)
+        if self._text_offset > self._scan_code_at:
+            self._scan_code()
+        return True
+
+    @property
+    def is_copying_json(self) -> bool:
+        """True if JSON is being copied, so that `try_forward_json` may be true."""
+        return self._can_forward_json is not None
+
     def _scan_code(self) -> None:
         self._scan_code_at = self._text_offset + CODE_SCAN_INTERVAL_CHARS
         self.code.scan_added()
@@ -230,7 +252,7 @@ class TextBuffer:
 
     def release(self) -> None:
         """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
-        self._fast_copy = self._can_forward = None
+        self._fast_copy = self._can_forward = self._can_forward_json = None
 
     @property
     def closed(self) -> bool:
@@ -463,17 +485,22 @@ class TextBuffer:
             self._pos += 1
 
     def _wait_for_piece(
-        self, fast_copy: Callable[[str], bool], can_forward: Callable[[str], bool] | None = None
+        self,
+        fast_copy: Callable[[str], bool],
+        can_forward: Callable[[str], bool] | None = None,
+        can_forward_json: Callable[[str], bool] | None = None,
     ) -> Read[None]:
         """Wait for a piece that the fast path does not consume completely.
 
         Args:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
             can_forward: Returns whether a piece would be copied unchanged, without any other effect.
+            can_forward_json: The same for a piece of JSON, which is counted as scanned.
         """
         self._fast_copy, self._can_forward, self._fast_copy_waits = fast_copy, can_forward, False
+        self._can_forward_json = can_forward_json
         yield
-        self._fast_copy = self._can_forward = None
+        self._fast_copy = self._can_forward = self._can_forward_json = None
 
     def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
         """Search the next marker.
@@ -1076,7 +1103,12 @@ class TextBuffer:
             write(piece[:end])
             return end == len(piece) and not scanner.ended
 
-        yield from self._wait_for_piece(copy_piece)
+        def can_forward_json(piece: str) -> bool:
+            if scanner.offset + len(piece) > limit or (boundary is not None and boundary_char in piece):
+                return False
+            return not (searches_markers and '"' in piece) and scanner.skip_string_text(piece)
+
+        yield from self._wait_for_piece(copy_piece, can_forward_json=can_forward_json)
         self._json_start = self._pos
         return not scanner.ended
 

@@ -14,7 +14,7 @@ Most chunks of a stream only continue a text or a call. There are three fast way
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ from interlingua import events as ev
 from interlingua.core.reply_stats import utf8_size
 from interlingua.translation.reply_decoder import ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder
-from interlingua.wires.base import Choice, Chunk, ContentDelta, Emitter, FastReader, StreamedDelta
+from interlingua.wires.base import Choice, Chunk, Emitter, FastReader, StreamedDelta
 from interlingua.wires.streaming.chunk_decoder import MAX_UNCHECKED_BRACKETS, DecodedChunk
 from interlingua.wires.streaming.sse import SseBlock
 
@@ -32,7 +32,6 @@ FastRead: TypeAlias = tuple[Chunk, DecodedChunk | None, bytes]
 """The content of a chunk, its JSON if the client speaks the same wire, and its bytes."""
 _Affixes: TypeAlias = tuple[bytes, bytes]
 """The bytes of a chunk before and after its text."""
-_STREAMED_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ArgsDelta)
 
 ERROR_EVENT_LINE = b"event: error"
 MAX_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
@@ -105,6 +104,11 @@ class FastPath:
         self._write_text: Callable[[str], bytes] | _Affixes | None = None
         """How the text is written for the client: a function, other affixes, or None for the received bytes."""
 
+    @property
+    def learns_repeats(self) -> bool:
+        """True if chunks of this stream can be repetitions of each other, so that `forward` is of use."""
+        return self._repeats is not None
+
     def forward(self, data: bytes) -> bytes | None:
         """Return the bytes for the client, if this is the last chunk with another text that needs no parsing."""
         can_forward = self._can_forward
@@ -160,11 +164,12 @@ class FastPath:
         """Forget the last chunk: bytes follow that are not a repetition of it."""
         self._can_forward = self._repeated_delta = self._last_read = None
 
-    def learn(self, events: list[ev.Event]) -> None:
+    def learn(self, events: list[ev.Event], sent: bytes) -> None:
         """Prepare for a repetition of the chunk that was read last, unless the ordinary path has read it.
 
         Args:
             events: the events that were sent to the client for this chunk.
+            sent: their bytes.
         """
         fast_read, self._last_read = self._last_read, None
         if fast_read is None or self._repeats is None:
@@ -178,15 +183,29 @@ class FastPath:
                 self._repeated_delta = self._known_delta
             if self._repeated_delta is not None and copied is not None and self._writer is not None:
                 self._write_text = self._writer.delta_writer(choice.index, copied)
-                self._can_forward = self._passthrough_check(choice.index) if self._write_text is not None else None
+                self._can_forward = self._check_for(choice, copied) if self._write_text is not None else None
+        elif type(copied) is ev.ArgsDelta and type(choice.events[0]) is not ev.ArgsDelta:  # native arguments
+            write_text = self._writer.delta_writer(choice.index, copied) if self._writer is not None else None
+            if write_text is not None and write_text(copied.text) == sent and self._knows_affixes(raw, choice):
+                self._write_text = write_text
+                self._can_forward = self._check_for(choice, copied)
         elif choice.events == [copied] and chunk.exact and decoded.exact and self._knows_affixes(raw, choice):
             forwarded = self._emitter.forward(decoded.chunk, PROBE_JSON.join(self._affixes)) or b""
             prefix, separator, suffix = forwarded.partition(PROBE_JSON)
             self._write_text = None if (prefix, suffix) == self._affixes else (prefix, suffix)
-            self._can_forward = self._passthrough_check(choice.index) if separator else None
+            self._can_forward = self._check_for(choice, copied) if separator and copied is not None else None
 
-    def _passthrough_check(self, index: int) -> Callable[[str], bool] | None:
-        return self._decoder.pipelines[index].passthrough_check
+    def _check_for(self, choice: Choice, sent: StreamedDelta) -> Callable[[str], bool] | None:
+        """Return the predicate for more text like that of this choice, which was sent as this event."""
+        pipeline = self._decoder.pipelines[choice.index]
+        if type(sent) is not ev.ArgsDelta:
+            return pipeline.passthrough_check
+        if type(choice.events[0]) is not ev.ArgsDelta:
+            return pipeline.native_arguments_check
+        known = self._known_delta[1] if self._known_delta is not None else None
+        if self._repeats is None or type(known) is not ev.ArgsDelta:
+            return None
+        return pipeline.arguments_check(self._repeats.arguments_check(choice.index, known.index))
 
     def _find_text(self, data: bytes) -> str:
         """Return the text between the known affixes.
@@ -234,17 +253,19 @@ class FastPath:
 
 def _single_delta(events: list[ev.Event]) -> StreamedDelta | None:
     """Return the delta, if it is the only event."""
-    event = events[0] if len(events) == 1 else None
-    return event if isinstance(event, _STREAMED_DELTAS) else None
+    if len(events) != 1:
+        return None
+    event = events[0]
+    # `isinstance` is slow if it is false.
+    is_delta = type(event) is ev.TextDelta or type(event) is ev.ReasoningDelta or type(event) is ev.ArgsDelta
+    return cast("StreamedDelta", event) if is_delta else None
 
 
-def _copied_text(received: list[ev.Event], sent: list[ev.Event]) -> ContentDelta | None:
+def _copied_text(received: list[ev.Event], sent: list[ev.Event]) -> StreamedDelta | None:
     """Return the event that was sent, if it is all that was received: one text, perhaps of another kind."""
-    if len(received) != 1 or len(sent) != 1:
+    delta, event = _single_delta(received), _single_delta(sent)
+    if delta is None or event is None:
         return None
-    delta, event = received[0], sent[0]
-    if type(event) is not ev.TextDelta and type(event) is not ev.ReasoningDelta:  # `isinstance` is slow if it is false
-        return None
-    if type(delta) is not ev.TextDelta and type(delta) is not ev.ReasoningDelta:
+    if type(delta) is ev.ArgsDelta and type(event) is not ev.ArgsDelta:
         return None
     return event if delta.text == event.text else None

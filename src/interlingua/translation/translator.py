@@ -40,6 +40,9 @@ from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 __all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
+EVENT_END = b"\n\n"
+MIN_EVENT_BYTES = 32
+"""Data with shorter events, on average, is not divided into them: it is not what the fast path is for."""
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
@@ -176,6 +179,19 @@ class Translator:
         self._received_bytes += len(data)
         if self._received_bytes > self._next_check and (problem := self._find_excess()):
             return self._end_over_limit(problem)
+        event_count = data.count(EVENT_END)
+        if event_count <= 1 or event_count * MIN_EVENT_BYTES > len(data) or not self._learns_repeats:
+            return self._feed_part(data)
+        *events, rest = data.split(EVENT_END)  # the fast path knows single events only
+        sent = [self._feed_part(event + EVENT_END) for event in events]
+        return b"".join(sent) + (self._feed_part(rest) if rest else b"")
+
+    @property
+    def _learns_repeats(self) -> bool:
+        return self._fast_path is not None and self._fast_path.learns_repeats
+
+    def _feed_part(self, data: bytes) -> bytes:
+        """Translate a part of the stream, which should be one event."""
         fast_path, tracer = self._fast_path, self._tracer
         if fast_path is None:
             return b"".join([self._process(block)[1] for block in self._decode_blocks(data)])
@@ -198,7 +214,7 @@ class Translator:
             if len(blocks) != 1 or blocks[0].raw != data:  # only a chunk that came alone can be repeated
                 return b"".join([self._process(block)[1] for block in blocks])
             events, sent = self._process(blocks[0])
-        fast_path.learn(events)
+        fast_path.learn(events, sent)
         return sent
 
     def close(self) -> bytes:

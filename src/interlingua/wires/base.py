@@ -150,11 +150,15 @@ class RepeatReader(Protocol):
         Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
         """
 
+    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:
+        """Return a predicate that is true if `read_arguments` would return more arguments as they are, and that counts
+        them as read. It is valid until anything else is read. None if there is no such call."""
+
 
 class FastWriter(Protocol):
-    """Fast codec of an emitter, for texts that continue the text before."""
+    """Fast codec of an emitter, for texts and arguments that continue those before."""
 
-    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:
+    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:
         """Return a function that writes further text of this kind as `Emitter.emit` would write it.
 
         It is valid until anything else is written. Returns None if such text needs more than a fixed frame.

@@ -239,6 +239,13 @@ class JsonScanner:
             self.is_settled = False
         return end
 
+    def skip_string_text(self, text: str) -> bool:
+        """Scan a text that is inside a string as a whole. Return False, and scan nothing, if it may not be."""
+        if self._partial_token != '"' or not self.is_settled or _match_string_body(text, 0).end() != len(text):
+            return False
+        self.offset += len(text)
+        return True
+
     def scan_all(self, text: str, pos: int = 0) -> int:
         """Scan text[pos:], in which no marker has to be found, past unknown characters. Return where it stopped: at the
         end of the value or of the text."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from interlingua.gateway.aiohttp_internals import is_writing_paused, write_now
+from interlingua.gateway.aiohttp_internals import is_chunked, is_writing_paused
 
 __all__ = ["KeepAlive", "ResponseStream"]
 
@@ -35,6 +35,7 @@ class ResponseStream:
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
         self._writer: AbstractStreamWriter | None = None
+        self._is_chunked = False
 
     async def write(self, data: bytes) -> None:
         writer = self._writer or await self._start()
@@ -47,14 +48,16 @@ class ResponseStream:
         Raises:
             ConnectionError: The client has closed the connection.
         """
-        assert self._writer is not None, "write() starts the response"
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has closed the connection")
         self.bytes_sent += len(data)
-        write_now(self._writer, data)
+        transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
 
     @property
     def is_full(self) -> bool:
         """True if the client has not read what was written: `drain` waits for it."""
-        return self._writer is not None and is_writing_paused(self._writer)
+        return is_writing_paused(self._request.protocol)
 
     async def drain(self) -> None:
         """Wait until the client has read most of what was written."""
@@ -76,6 +79,7 @@ class ResponseStream:
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)
         assert self._writer is not None, "write() must not be called after end()"
+        self._is_chunked = is_chunked(self._writer)
         return self._writer
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from interlingua.gateway.aiohttp_internals import UpstreamConnection, buffered_size, upstream_connection
+from interlingua.gateway.aiohttp_internals import UpstreamConnection, buffered_size, take_buffered, upstream_connection
 from interlingua.gateway.http.deadline import MovingDeadline
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply
+from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply, unfinished_work
+from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES
 
 __all__ = ["DirectForwarding"]
 
@@ -38,6 +39,7 @@ class DirectForwarding:
         "_reply",
         "_stream",
         "_tally",
+        "_translator",
         "_waiter",
         "forwarded_bytes",
     )
@@ -57,6 +59,7 @@ class DirectForwarding:
         self._observer = observer
         self._content = reply.response.content
         self._connection: UpstreamConnection | None = upstream_connection(reply.response)
+        self._translator = reply.translator
         self._tally = reply.translator.tally
         self._waiter: asyncio.Future[bytes] | None = None
         self._bytes_left = 0
@@ -70,7 +73,6 @@ class DirectForwarding:
             Output that is not sent yet; usually nothing.
 
         Raises:
-            UpstreamFailed: The reply is too large.
             ConnectionError: The client has closed its connection.
         """
         self.forwarded_bytes, self._bytes_left = 0, max_bytes
@@ -92,7 +94,7 @@ class DirectForwarding:
         """Return whether there is something to do before data can be forwarded."""
         content = self._content
         return (
-            not self._stream.bytes_sent
+            not (self._reply.receiver.is_streaming and self._translator.begun and self._stream.bytes_sent)
             or buffered_size(content) > 0
             or content.is_eof()
             or content.exception() is not None
@@ -102,31 +104,30 @@ class DirectForwarding:
 
     def _forward(self) -> None:
         """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
-        content, reply = self._content, self._reply
-        size = buffered_size(content)
-        if content.is_eof() or content.exception() is not None or not self._failover.is_short(reply, size):
+        translator, tally = self._translator, self._tally
+        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - unfinished_work(translator))
+        if data is None:
             self._wake_task()
             return
-        if not size:
-            return  # only a part of the HTTP framing
+        if not data:
+            return  # only a part of the HTTP framing has arrived
+        self._bytes_left -= len(data)
+        self._deadline.restart()
         try:
-            data = self._failover.accept(reply, content.read_nowait())
-            output = self._failover.translate_short(reply, data) if data else b""
-            is_sendable = self._tally.failure is None  # the task redacts errors
-            if output and is_sendable:
+            data = self._failover.accept(self._reply, data)
+            output = translator.feed(data) if data else b""
+            self._bytes_left -= len(output)
+            if tally.failure is not None:  # the task redacts errors
+                self._wake_task(output)
+                return
+            if output:
                 if self._observer is not None:
                     self._observer.on_sent(output)
                 self._stream.write_now(output)
         except Exception as error:  # noqa: BLE001
             self._wake_task(error=error)
             return
-        self._bytes_left -= size + len(output)
-        self._deadline.restart()
-        if not is_sendable:
-            self._wake_task(output)
-        elif (
-            self._bytes_left < 0 or self._tally.stop is not None or self._reply.translator.ended or self._stream.is_full
-        ):
+        if self._bytes_left < 0 or tally.stop is not None or translator.ended or self._stream.is_full:
             self._wake_task()
 
     def _wake_task(self, output: bytes = b"", error: Exception | None = None) -> None:

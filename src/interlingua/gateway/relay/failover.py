@@ -36,12 +36,12 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
-from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES, MAX_UNQUEUED_BYTES, WorkThreads
+from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 
-__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply"]
+__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply", "unfinished_work"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
@@ -281,23 +281,9 @@ class UpstreamFailover:
         receiver = reply.receiver
         if data and not receiver.is_streaming:
             return _receive(receiver, data)  # it is buffered
-        size = self._parsed_size(reply, len(data)) if data else receiver.pending_bytes + reply.translator.held_bytes
+        translator = reply.translator
+        size = len(data) + unfinished_work(translator) if data else receiver.pending_bytes + translator.held_bytes
         return await self._work_threads.parse(self._client_request.client_id, size, _receive, receiver, data)
-
-    def _parsed_size(self, reply: UpstreamReply, size: int) -> int:
-        """Return the size of what is parsed if this many bytes of a stream are received."""
-        size += reply.receiver.pending_bytes
-        if reply.translator.tally.content_bytes > LONG_REPLY_BYTES:
-            size += reply.translator.held_bytes  # the end of a part of the reply repeats its text
-        return size
-
-    def is_short(self, reply: UpstreamReply, size: int) -> bool:
-        """Return whether this many bytes of a stream can be translated without delaying other requests."""
-        return self._parsed_size(reply, size) <= MAX_INLINE_TEXT_BYTES
-
-    def translate_short(self, reply: UpstreamReply, data: bytes) -> bytes:
-        """Return the output for data for which `is_short` is true. Raises UpstreamFailed: The reply is too large."""
-        return _receive(reply.receiver, data)
 
     async def abort(self, reply: UpstreamReply, message: str, type: str = "api_error") -> bytes:
         """Return the last output for a stream that was cut off."""
@@ -315,23 +301,19 @@ class UpstreamFailover:
                 data = await reply.response.content.readany()
             except (aiohttp.ClientError, OSError) as error:
                 raise connection_lost(error) from error
-            if data:
-                if data := self.accept(reply, data):
-                    return data
-            else:
-                self._record_received(data)
+            if not data:
                 return reply.secret_filter.flush()
+            if data := self.accept(reply, data):
+                return data
 
     def accept(self, reply: UpstreamReply, data: bytes) -> bytes:
         """Record data of the response, and return it without the upstream's key. It can be empty."""
-        self._record_received(data)
-        return reply.secret_filter.feed(data)
-
-    def _record_received(self, data: bytes) -> None:
-        self._record.reads += 1
-        self._record.bytes_in += len(data)
-        if self._observer:
+        record = self._record
+        record.reads += 1
+        record.bytes_in += len(data)
+        if self._observer is not None:
             self._observer.on_received(data)
+        return reply.secret_filter.feed(data)
 
     def _retryable_problem(self, reply: UpstreamReply) -> str:
         """Return the problem of an ended reply that a retry may solve; "" if there is none."""
@@ -347,6 +329,14 @@ class UpstreamFailover:
 
     def _report(self, finding_kind: str, message: str) -> None:
         self._record.findings.append(Finding(finding_kind, message))
+
+
+def unfinished_work(translator: Translator) -> int:
+    """Return the size of what is translated together with the next data of a stream, however short that is."""
+    size = translator.pending_bytes
+    if translator.tally.content_bytes > LONG_REPLY_BYTES:
+        size += translator.held_bytes  # the end of a part of the reply repeats its text
+    return size
 
 
 def _receive(receiver: ReplyReceiver, data: bytes) -> bytes:

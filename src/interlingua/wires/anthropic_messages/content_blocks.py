@@ -163,6 +163,14 @@ class BlockReader:
             choice.events.append(ev.TextDelta(text) if block_type == "text" else ev.ReasoningDelta(text))
         return True
 
+    def arguments_check(self, index: int) -> Callable[[str], bool] | None:
+        """Return a predicate that is true if `append_text` would append more arguments as they are, and that counts
+        them as read. None if no call is open on this index."""
+        block = self._open_blocks.get(index)
+        if block is None or block.call is None or block.position != index or len(self._open_blocks) != 1:
+            return None
+        return block.call.input.skip_string_text
+
     def _report_unknown_delta(self, block: _OpenBlock | None, delta_type: Any, choice: Choice) -> None:
         if not isinstance(delta_type, str):
             choice.report("bad-chunk", f"a delta without a type: {delta_type!r:.60}; dropped")

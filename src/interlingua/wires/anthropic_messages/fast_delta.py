@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -82,6 +83,9 @@ class MessagesRepeatReader:
     def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
         choice = Choice(index, [], exact=True)
         return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
+
+    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:  # noqa: ARG002
+        return self._blocks.arguments_check(call)
 
 
 def _decode_delta(data: bytes) -> _FastBlockDelta | None:

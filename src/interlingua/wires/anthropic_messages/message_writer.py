@@ -21,7 +21,7 @@ from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.anthropic_messages.objects import message_object, stop_fields, usage_object
-from interlingua.wires.base import ContentDelta, Json
+from interlingua.wires.base import Json, StreamedDelta
 from interlingua.wires.safe_ids import encode_id
 from interlingua.wires.streaming.delta_template import DeltaTemplate
 
@@ -73,6 +73,12 @@ class MessageState(Enum):
     STOPPED = "the stop reason was written"
 
 
+_BLOCK_AND_DELTA_TYPES: dict[type, tuple[str, DeltaType]] = {
+    ev.TextDelta: ("text", "text_delta"),
+    ev.ReasoningDelta: ("thinking", "thinking_delta"),
+    ev.ArgsDelta: ("tool_use", "input_json_delta"),
+}
+"""The type of the block and of the delta for each event with text."""
 _STOPPED = MessageState.STOPPED  # checked for every token, and Enum attribute access is slow
 
 
@@ -147,19 +153,18 @@ class MessageWriter:
             return BlockDelta(block.index, "input_json_delta", event.text)
         return None
 
-    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
         """Return a function that writes further text like this event, as `fast_delta` does; None if it cannot.
 
         With this method the writer is the emitter's fast codec. The `index` is not needed: a reply has one choice.
         """
         block = self.open_block
-        delta_type: DeltaType = "text_delta" if type(event) is ev.TextDelta else "thinking_delta"
-        if (
-            block is None
-            or block.pending_start is not None
-            or self.state is _STOPPED
-            or f"{block.block_type}_delta" != delta_type
-        ):
+        if block is None or block.pending_start is not None or self.state is _STOPPED:
+            return None
+        block_type, delta_type = _BLOCK_AND_DELTA_TYPES[type(event)]
+        if block.block_type != block_type:
+            return None
+        if block_type == "tool_use" and (block.invalid_arguments or not block.argument_chars):
             return None
         before, _, after = (_DELTA_FRAMES[delta_type] % (block.index, b"@@")).partition(b"@@")
         return DeltaTemplate(before, after, block.reasoning_text if delta_type == "thinking_delta" else None).render

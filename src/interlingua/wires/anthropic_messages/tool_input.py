@@ -60,6 +60,10 @@ class ToolInputMerger:
         merged = self._undecided.feed(text)
         return ("", "") if merged is None else self._feed_merged(merged)
 
+    def skip_string_text(self, text: str) -> bool:
+        """Read a text that is inside a string of the arguments. Return False, and read nothing, if it may not be."""
+        return self._undecided is None and self._args.scanner.skip_string_text(text)
+
     def end(self) -> str:
         """End the block and return the remaining text to forward."""
         accepted = ""

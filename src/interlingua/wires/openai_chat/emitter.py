@@ -19,7 +19,7 @@ from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
-from interlingua.wires.base import ChoiceEvents, ContentDelta, Json
+from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta
 from interlingua.wires.openai_chat.chunk_reader import (
     NAME,
     REASONING_DETAILS,
@@ -99,15 +99,19 @@ class _ChoiceWriter:
             return b'"%b":%b' % (self._reasoning_fields[0].encode(), msgspec.json.encode(event.text))
         return b""
 
-    def text_field(self, event: ContentDelta) -> tuple[bytes, StringIO | None]:
-        """Return the field for a text delta, and the buffer that collects its text (None: not collected).
+    def delta_template(self, event: StreamedDelta) -> tuple[bytes, StringIO | None]:
+        """Return the encoded delta of a text like this event with `@@` in place of the text, and the buffer that
+        collects the text (None: not collected).
 
-        The field is b"" if the text has to be written to more than one field.
+        The delta is b"" if the text has to be written to more than one field, or not as it is.
         """
         if type(event) is ev.TextDelta:
-            return b"content", None
+            return b'"content":@@', None
+        if type(event) is ev.ArgsDelta:
+            is_custom = event.index in self._custom_calls
+            return b"" if is_custom else _FAST_ARGUMENTS_DELTA % (event.index, b"@@"), None
         single_field = self._detail_template is None and len(self._reasoning_fields) == 1
-        return self._reasoning_fields[0].encode() if single_field else b"", self._reasoning_text
+        return b'"%b":@@' % self._reasoning_fields[0].encode() if single_field else b"", self._reasoning_text
 
     @property
     def kept_chars(self) -> int:
@@ -189,11 +193,11 @@ class ChatFastWriter:
         self._choices = choices
         self._envelope = envelope
 
-    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:
+    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:
         choice = self._choices.get(index)
-        field, collected = choice.text_field(event) if choice is not None else (b"", None)
-        before, _, after = (_FAST_FRAME % (self._envelope.head, index, b'"%b":@@' % field)).rpartition(b"@@")
-        return DeltaTemplate(before, after, collected).render if field else None
+        delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
+        before, _, after = (_FAST_FRAME % (self._envelope.head, index, delta)).rpartition(b"@@")
+        return DeltaTemplate(before, after, collected).render if delta else None
 
 
 class ChatEmitter:

@@ -5,7 +5,7 @@ All other meaningful fields of a chunk are typed as absent, so that msgspec reje
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -127,6 +127,10 @@ class ChatRepeatReader:
         assembler = self._assemblers.get(index)
         result = assembler.read_arguments(call, arguments) if assembler else None
         return None if result is None else result[0]
+
+    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:
+        assembler = self._assemblers.get(index)
+        return assembler.arguments_check(call) if assembler else None
 
 
 def _decode_chunk(data: bytes) -> _FastChunk | None:

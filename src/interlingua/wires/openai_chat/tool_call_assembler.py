@@ -8,6 +8,7 @@ them, and no call without arguments is complete: better no call than one with th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -112,6 +113,24 @@ class ToolCallAssembler:
         self._note_receiver(call, arguments)
         untouched = self._add_arguments(call, arguments)
         return self._drain(), untouched and index == call.key
+
+    def arguments_check(self, index: int) -> Callable[[str], bool] | None:
+        """Return a predicate that is true if `read_arguments` would forward more text as it is, and that counts it.
+
+        It is valid until anything else is read. None if the call did not receive the last arguments.
+        """
+        call = self._by_index.get(index)
+        if call is None or call is not self._receiving or call.name is None or call.is_custom or call.ended:
+            return None
+        skip_string_text, digest = call.args.scanner.skip_string_text, call.digest
+
+        def check_and_count(text: str) -> bool:
+            if len(text) >= digest.size or not skip_string_text(text):  # a longer text may repeat all arguments so far
+                return False
+            digest.add(text)
+            return True
+
+        return check_and_count
 
     def finish(self, truncated: bool = False) -> list[ev.Event]:
         """End all calls that are complete, after the upstream sent its finish_reason.

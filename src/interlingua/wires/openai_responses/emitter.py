@@ -25,7 +25,7 @@ from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
-from interlingua.wires.base import ChoiceEvents, ContentDelta, Json
+from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta
 from interlingua.wires.openai_responses.event_reader import INCOMPLETE_STOP_REASONS
 from interlingua.wires.openai_responses.event_types import (
     CUSTOM_TOOL_INPUT,
@@ -103,6 +103,14 @@ class _FrameWriter:
         return joined_frames
 
 
+_TEXT_KINDS = {
+    ev.TextDelta: OUTPUT_TEXT,
+    ev.ReasoningDelta: REASONING_SUMMARY,
+    ev.ArgsDelta: FUNCTION_ARGUMENTS,
+}
+"""The kind of text that an event continues."""
+
+
 class ResponsesFastWriter:
     """Fast codec of a `ResponsesEmitter`. `items`: the items that it has written."""
 
@@ -112,8 +120,8 @@ class ResponsesFastWriter:
         self._items = items
         self._frames = frames
 
-    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        item = self._items.open_item_for(OUTPUT_TEXT if type(event) is ev.TextDelta else REASONING_SUMMARY)
+    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        item = self._items.open_item_for(_TEXT_KINDS[type(event)])
         if item is None or not item.has_open_part:
             return None
         number = self._frames.number
@@ -285,14 +293,9 @@ class ResponsesEmitter:
         if self._mode is not _REWRITING or len(choice_events) != 1 or len(choice_events[0][1]) != 1:
             return b""
         event = choice_events[0][1][0]
-        if type(event) is ev.TextDelta:
-            item = self._output_items.open_item_for(OUTPUT_TEXT)
-        elif type(event) is ev.ArgsDelta:
-            item = self._output_items.open_item_for(FUNCTION_ARGUMENTS)
-        elif type(event) is ev.ReasoningDelta:
-            item = self._output_items.open_item_for(REASONING_SUMMARY)
-        else:
+        if not isinstance(event, ev.TextDelta | ev.ArgsDelta | ev.ReasoningDelta):
             return b""
+        item = self._output_items.open_item_for(_TEXT_KINDS[type(event)])
         if item is None or not item.has_open_part or not event.text:
             return b""
         return self._frames.number(item.delta_frame(event.text))
