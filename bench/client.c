@@ -3,8 +3,9 @@
        client PORT REQUEST_FILE CONNECTIONS
 
    prints `open` when each client has received its first event. From then on it counts, until its standard input ends;
-   then it prints one line: EVENTS RESPONSES SECONDS P50 P99. An event is one time stamp of the upstream (~ and sixteen
-   digits). P50 and P99 are the microseconds from the upstream to the client. Linux only. */
+   then it prints one line: EVENTS RESPONSES SECONDS P50 P99 READS. An event is one time stamp of the upstream (~ and
+   sixteen digits). P50 and P99 are the microseconds from the upstream to the client. READS are the reads with an event:
+   fewer than the events if a server has grouped some. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,7 +40,7 @@ static struct connection *all;
 static char *request;
 static size_t request_size, count, hearing, opened;
 static int epoll, counting, port;
-static uint64_t events, responses;
+static uint64_t events, responses, reads;
 static uint32_t *waits;
 static size_t wait_count, wait_room;
 static int64_t began;
@@ -121,7 +122,9 @@ static void read_available(struct connection *c) {
         memmove(c->last, c->last + size, (size_t)(5 - size));
         memcpy(c->last + 5 - size, came, (size_t)size);
     }
+    uint64_t events_before = events;
     find_stamps(c, buffer, c->tail_size + (size_t)size, time);
+    if (events > events_before) reads++;
     if (!memcmp(c->last, "0\r\n\r\n", 5)) {
         if (counting) responses++;
         c->begun = 0;
@@ -138,9 +141,9 @@ static int by_size(const void *a, const void *b) {
 
 static void report(void) {
     qsort(waits, wait_count, sizeof *waits, by_size);
-    printf("%llu %llu %.6f %u %u\n", (unsigned long long)events, (unsigned long long)responses,
+    printf("%llu %llu %.6f %u %u %llu\n", (unsigned long long)events, (unsigned long long)responses,
            (double)(now() - began) / 1e6, wait_count ? waits[wait_count / 2] : 0,
-           wait_count ? waits[wait_count * 99 / 100] : 0);
+           wait_count ? waits[wait_count * 99 / 100] : 0, (unsigned long long)reads);
 }
 
 static void load(const char *path) {

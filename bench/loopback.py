@@ -96,6 +96,8 @@ class Measurement:
     cpu: float
     memory: int
     """Growth of the server in bytes, from before the clients connected to the end of the window."""
+    reads: int
+    """Reads of the clients that had at least one event."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,8 @@ class Load:
             time.sleep(seconds)
             cpu, grown = server.cpu() - before, server.memory() - memory
             process.stdin.close()
-            events, responses, took, p50, p99 = process.stdout.readline().split()
-        return Measurement(int(events), int(responses), float(took), float(p50), float(p99), cpu, grown)
+            events, responses, took, p50, p99, reads = process.stdout.readline().split()
+        return Measurement(int(events), int(responses), float(took), float(p50), float(p99), cpu, grown, int(reads))
 
 
 def compile_program(folder: Path, name: str) -> Path:

@@ -3,9 +3,10 @@
 Most chunks of a stream only continue a text or a call. There are three fast ways for them:
 
 1. `forward`: a chunk that differs from the last one only in its text is sent without decoding its JSON, if the text
-   cannot begin a marker. The bytes around the text (its *affixes*) are known from the last chunk.
-2. `read_repeat`: if the text has to be parsed, such as the arguments of a call, it is at least found without decoding
-   the rest.
+   cannot begin a marker, or if it is a part of a string in arguments. The bytes around the text (its *affixes*) are
+   known from the last chunk.
+2. `read_repeat`: if the text has to be parsed, such as the end of a string in arguments, it is at least found without
+   decoding the rest.
 3. `read`: any other delta is decoded by a typed struct.
 
 `learn` prepares the first two for the next chunk. Everything else takes the ordinary path.

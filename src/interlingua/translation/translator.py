@@ -40,6 +40,8 @@ from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 __all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
+MAX_PART_BYTES = 64 * 1024
+"""More data than this is translated in parts: dividing it into events would keep other threads waiting."""
 EVENT_END = b"\n\n"
 MIN_EVENT_BYTES = 32
 """Data with shorter events, on average, is not divided into them: it is not what the fast path is for."""
@@ -179,6 +181,13 @@ class Translator:
         self._received_bytes += len(data)
         if self._received_bytes > self._next_check and (problem := self._find_excess()):
             return self._end_over_limit(problem)
+        if len(data) > MAX_PART_BYTES:
+            parts = (data[at : at + MAX_PART_BYTES] for at in range(0, len(data), MAX_PART_BYTES))
+            return b"".join([self._feed_events(part) for part in parts])
+        return self._feed_events(data)
+
+    def _feed_events(self, data: bytes) -> bytes:
+        """Translate a part of the stream, event by event if the fast path can be of use."""
         event_count = data.count(EVENT_END)
         if event_count <= 1 or event_count * MIN_EVENT_BYTES > len(data) or not self._learns_repeats:
             return self._feed_part(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import zlib
@@ -76,6 +77,8 @@ async def read_body(request: web.Request, limits: RequestLimits, memory: MemoryS
                         raise _too_compressed()
                     memory.grow(len(piece))
                     pieces.append(piece)
+                    if decompressor:
+                        await asyncio.sleep(0)  # each step waits for threads, which use the interpreter meanwhile
     except DeadlineExceeded as error:
         seconds = _body_timeout(limits, received)
         problem = f"the request body took longer than {seconds:g} s; {received:,} bytes arrived"
