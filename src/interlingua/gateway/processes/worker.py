@@ -31,7 +31,7 @@ FORCED_STOP_GRACE_SECONDS = 1.0
 """Seconds after the first stop signal in which further ones are ignored: one Ctrl-C can arrive from two senders."""
 PUBLISH_INTERVAL_SECONDS = 1.0
 """Interval at which a worker publishes the metrics that come from callbacks, if other workers report them too."""
-THREAD_SWITCH_SECONDS = 0.001
+THREAD_SWITCH_SECONDS = 0.0005
 """Time after which a thread lets another one run: the event loop waits for each thread that has work."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
