@@ -25,6 +25,7 @@ from interlingua.gateway.aiohttp_internals import (
     is_idle,
     is_writing_paused,
     request_count,
+    take_before_error,
     take_buffered,
     upstream_connection,
 )
@@ -262,8 +263,12 @@ def test_taken_data_is_what_the_reader_would_read() -> None:
         assert await content.readany() == b"end"
         failed = aiohttp.StreamReader(UpstreamConnection(loop), 1000, loop=loop)
         failed.feed_data(b"x")
+        assert take_before_error(failed) == b"", "it has not failed yet"
         failed.set_exception(aiohttp.ClientPayloadError())
         assert take_buffered(failed, 6) is None
+        assert (take_before_error(failed), buffered_size(failed), take_before_error(failed)) == (b"x", 0, b"")
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await failed.readany()
 
     asyncio.run(main())
 

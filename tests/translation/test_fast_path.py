@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 import interlingua as il
-from interlingua.errors import UsageError
+from interlingua.errors import InterlinguaError, UsageError
 from interlingua.events import Finding
 from interlingua.trace import Passed, TraceEvent
 from interlingua.translation import translator
@@ -61,6 +61,10 @@ class PlainEmitter:
         self._emitter = emitter
         self.forward, self.emit = emitter.forward, emitter.emit
         self.fail, self.finish = emitter.fail, emitter.finish
+
+    @property
+    def kept_chars(self) -> int:
+        return self._emitter.kept_chars
 
     @property
     def findings(self) -> list[Finding]:
@@ -127,9 +131,9 @@ class Translation:
         return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
 
     def feed(self, data: bytes) -> bytes:
-        kept = self.fast_path and self.fast_path._can_forward
+        kept = self.fast_path and self.fast_path._try_read
         sent = self.translator.feed(data)
-        self.again += kept is not None and self.fast_path is not None and self.fast_path._can_forward is kept
+        self.again += kept is not None and self.fast_path is not None and self.fast_path._try_read is kept
         return sent
 
 
@@ -394,7 +398,7 @@ def begin_text(target: str, **settings: Any) -> Translation:
     translation = Translation(CHAT, target, dialect="kimi_k2", **settings)
     for raw in [chat_chunk("", "role", chance), *(chat_chunk(f" word{n}", "content", chance) for n in range(5))]:
         translation.feed(raw)
-    assert translation.fast_path._can_forward
+    assert translation.fast_path._try_read
     return translation
 
 
@@ -496,6 +500,46 @@ def test_arguments_after_arguments(source: str, target: str) -> None:
             given.insert(chance.randrange(len(given) + 1), chance.choice((b": x\n\n", b"data: {}\n\n", given[-1])))
         dialect, options = chance.choice(("standard", "kimi_k2")), chance.choice((*OPTIONS, limits))
         both_ways(source, target, cut([first, *given], chance), dialect=dialect, options=options)
+
+
+def native_pieces(dialect: str, chance: random.Random) -> list[str]:
+    """A call with long arguments in the text of this dialect, in pieces; sometimes with an error at its end."""
+    words = chance.choices(["word ", "id", "x", "\n", *TEXTS], k=chance.choice((30, 600)))
+    content = "".join(words).replace("\ufffd", "")
+    try:
+        text = native_call(dialect, content)
+    except InterlinguaError:  # text that the notation cannot carry
+        text = native_call(dialect, "word " * 300)
+    if chance.random() < 0.5:
+        wrong = len(text) - chance.randint(1, 40)
+        text = text[:wrong] + chance.choice(("", '"', "}", '", "id": "abcdefgh1', "x")) + text[wrong + 1 :]
+    at = sorted(chance.randrange(len(text) + 1) for _ in range(len(text) // 5))
+    return [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
+
+
+def native_call(dialect: str, content: str) -> str:
+    args = json.dumps({"path": "a.py", "content": content})
+    return il.render(il.Reply(parts=[il.Call("call00001", "write", args)]), dialect)
+
+
+WRITE = {"name": "write", "parameters": {"type": "object", "properties": {"path": {}, "content": {}}}}
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in il.list_dialects() if dialect.markers])
+def test_native_arguments(dialect: str) -> None:
+    chance = random.Random(dialect)
+    for number in range(24):
+        given = [chat_chunk(text, "content", random.Random(2)) for text in native_pieces(dialect, chance) if text]
+        tools = [{"type": "function", "function": WRITE}]
+        both_ways(CHAT, WIRES[number % 3], [chat_chunk("", "role", chance), *given], dialect=dialect, tools=tools)
+
+
+def test_id_after_long_arguments_without_a_brace() -> None:
+    text = ['[TOOL_CALLS][{"name": "write", "arguments": {"content": "', *["word "] * 260]
+    text += ['", "', "id", '": "', "abcdefgh1", '"}', "]"]
+    given = [chat_chunk(piece, "content", random.Random(2)) for piece in text]
+    tools = [{"type": "function", "function": WRITE}]
+    both_ways(CHAT, MESSAGES, [chat_chunk("", "role", random.Random(2)), *given], dialect="mistral_v3", tools=tools)
 
 
 MORE = (

@@ -27,6 +27,7 @@ __all__ = [
     "is_idle",
     "is_writing_paused",
     "request_count",
+    "take_before_error",
     "take_buffered",
     "upstream_connection",
 ]
@@ -78,8 +79,8 @@ def buffered_size(content: aiohttp.StreamReader) -> int:
 def take_buffered(content: aiohttp.StreamReader, max_size: int) -> bytes | None:
     """Take all that has arrived of a body: what `content.read_nowait` returns, in a quarter of the time.
 
-    None if more than `max_size` bytes have arrived, or if the body has ended or failed. At most the size of a socket's
-    buffer can be taken, because the connection is not resumed if it is paused.
+    None if more than `max_size` bytes have arrived, or if the body has ended or failed. `max_size` must be below the
+    size at which aiohttp pauses the connection, because it is not resumed here.
     """
     if content._eof or content._exception is not None or content._size > max_size:
         return None
@@ -92,6 +93,16 @@ def take_buffered(content: aiohttp.StreamReader, max_size: int) -> bytes | None:
     content._cursor += len(data)
     if content._http_chunk_splits:
         content._http_chunk_splits.clear()
+    return data
+
+
+def take_before_error(content: aiohttp.StreamReader) -> bytes:
+    """Take what has arrived of a body before it failed; b"" if it has not failed. `readany` would raise the error."""
+    if content._exception is None or not content._buffer:
+        return b""
+    data = b"".join(content._buffer)[content._buffer_offset :]
+    content._buffer.clear()
+    content._size = content._buffer_offset = 0
     return data
 
 
@@ -117,7 +128,7 @@ class UpstreamConnection(ResponseHandler):
     is_idle = True
     """True as long as no request waits for a response."""
     on_progress: Callable[[], None] | None = None
-    """Called after data or the end of the connection was processed: `aiohttp` only wakes up a task that reads."""
+    """Called after each read, and at the end or failure of the connection, while no task waits in `content.readany`."""
     _status_lines = 0  # that have arrived since the request was sent
 
     def set_response_params(self, **params: Any) -> None:  # called before each request is sent

@@ -102,13 +102,14 @@ class ChoicePipeline:
         return self._tracer.watch_fast_path(check, self._parser.channel if self._parser else None)
 
     @property
-    def native_arguments_check(self) -> Callable[[str], bool] | None:
-        """The same predicate for a further text delta that is only arguments of the open call."""
-        return self.arguments_check(self._parser.arguments_check if self._parser else None)
+    def native_arguments_forwarder(self) -> Callable[[str], bool] | None:
+        """A function that counts a text delta as read if it is only arguments of the open call and can be forwarded
+        unparsed. It returns whether it did. None if no arguments can be forwarded now."""
+        return self.arguments_forwarder(self._parser.arguments_forwarder if self._parser else None)
 
-    def arguments_check(self, check: Callable[[str], bool] | None) -> Callable[[str], bool] | None:
-        """Return a predicate for more arguments of the open call, from the one of the reader that has read them."""
-        return self._guard.arguments_check(check) if check is not None and self._tracer is None else None
+    def arguments_forwarder(self, try_read: Callable[[str], bool] | None) -> Callable[[str], bool] | None:
+        """The same for arguments that another reader counts as read, with `try_read`."""
+        return self._guard.arguments_forwarder(try_read) if try_read is not None and self._tracer is None else None
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._send(self._parse(events) if self._parser else events)

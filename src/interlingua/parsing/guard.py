@@ -125,24 +125,24 @@ class Guard:
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
-    def arguments_check(self, check: Callable[[str], bool]) -> Callable[[str], bool] | None:
-        """Return a predicate that is true if more arguments of the open call can be sent as they are, and that counts
-        them. None if they cannot.
+    def arguments_forwarder(self, try_read: Callable[[str], bool]) -> Callable[[str], bool] | None:
+        """Return a function that counts more arguments of the open call if they can be sent as they are. It returns
+        whether it did. None if no arguments can be sent now.
 
         Args:
-            check: The predicate of the reader of these arguments, which counts them as read.
+            try_read: Counts the arguments as read if their reader would return them unchanged.
         """
         call, limit = self._open_call, self._limits.args
         if call is None or self._delivery != "stream" or self._offer.is_empty or self._queue.pending:
             return None
 
-        def check_and_count(text: str) -> bool:
-            if call.char_count + len(text) > limit or not check(text):
+        def try_count(text: str) -> bool:
+            if call.char_count + len(text) > limit or not try_read(text):
                 return False
             call.char_count += len(text)
             return True
 
-        return check_and_count
+        return try_count
 
     def _handle(self, event: ev.Event) -> None:
         self._handlers[type(event)](self, event)

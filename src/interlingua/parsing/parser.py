@@ -218,8 +218,9 @@ class NativeTextParser:
         return None if self._sink.inside_calls or self._sink.failed else self._source.try_forward
 
     @property
-    def arguments_check(self) -> Callable[[str], bool] | None:
-        """The same predicate for a further text that is inside a string of a call's arguments."""
+    def arguments_forwarder(self) -> Callable[[str], bool] | None:
+        """A function that counts a text as read if it is inside a string of a call's arguments, and can be forwarded
+        unparsed. It returns whether it did. None if no arguments are being copied."""
         return None if self._sink.failed or not self._source.is_copying_json else self._source.try_forward_json
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:

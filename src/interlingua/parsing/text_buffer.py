@@ -83,7 +83,6 @@ class TextBuffer:
         "_boundary_starts",
         "_boundary_window",
         "_can_forward",
-        "_can_forward_json",
         "_channel_before_boundary",
         "_channel_boundary",
         "_closed",
@@ -103,6 +102,7 @@ class TextBuffer:
         "_tracer",
         "_track_code",
         "_trimmed_whitespace",
+        "_try_skip_json",
         "_waited_to",
         "channel",
         "code",
@@ -135,7 +135,7 @@ class TextBuffer:
         self._fast_copy: Callable[[str], bool] | None = None
         self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
         self._can_forward: Callable[[str], bool] | None = None
-        self._can_forward_json: Callable[[str], bool] | None = None
+        self._try_skip_json: Callable[[str], bool] | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
         self.taken_channel = _TEXT_CHANNEL
@@ -224,11 +224,11 @@ class TextBuffer:
     def try_forward_json(self, text: str) -> bool:
         """As `try_forward`, for a piece inside a string of JSON that is being copied."""
         if (
-            self._can_forward_json is None
+            self._try_skip_json is None
             or self._pos != len(self._text)
             or self._recorded_pieces is not None
             or self._marked_pieces is not None
-            or not self._can_forward_json(text)
+            or not self._try_skip_json(text)
         ):
             return False
         self._text_offset += len(text)
@@ -239,7 +239,7 @@ class TextBuffer:
     @property
     def is_copying_json(self) -> bool:
         """True if JSON is being copied, so that `try_forward_json` may be true."""
-        return self._can_forward_json is not None
+        return self._try_skip_json is not None
 
     def _scan_code(self) -> None:
         self._scan_code_at = self._text_offset + CODE_SCAN_INTERVAL_CHARS
@@ -252,7 +252,7 @@ class TextBuffer:
 
     def release(self) -> None:
         """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
-        self._fast_copy = self._can_forward = self._can_forward_json = None
+        self._fast_copy = self._can_forward = self._try_skip_json = None
 
     @property
     def closed(self) -> bool:
@@ -488,19 +488,19 @@ class TextBuffer:
         self,
         fast_copy: Callable[[str], bool],
         can_forward: Callable[[str], bool] | None = None,
-        can_forward_json: Callable[[str], bool] | None = None,
+        try_skip_json: Callable[[str], bool] | None = None,
     ) -> Read[None]:
         """Wait for a piece that the fast path does not consume completely.
 
         Args:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
             can_forward: Returns whether a piece would be copied unchanged, without any other effect.
-            can_forward_json: The same for a piece of JSON, which is counted as scanned.
+            try_skip_json: Counts a piece of JSON as scanned if it would be copied unchanged. Returns whether it did.
         """
         self._fast_copy, self._can_forward, self._fast_copy_waits = fast_copy, can_forward, False
-        self._can_forward_json = can_forward_json
+        self._try_skip_json = try_skip_json
         yield
-        self._fast_copy = self._can_forward = self._can_forward_json = None
+        self._fast_copy = self._can_forward = self._try_skip_json = None
 
     def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
         """Search the next marker.
@@ -980,6 +980,8 @@ class TextBuffer:
         write: Callable[[str], None],
         limit: int,
         boundary: CallBoundary | None = None,
+        *,
+        may_forward: bool = False,
     ) -> Read[str | None]:
         """Copy one JSON value.
 
@@ -989,6 +991,7 @@ class TextBuffer:
             write: Receives each piece of JSON.
             limit: Maximum number of characters of the value.
             boundary: The markers that also cut the value short inside a string that is never closed.
+            may_forward: Whether the fast path may forward pieces inside a string, which `write` does not receive then.
 
         Returns:
             The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
@@ -1026,7 +1029,7 @@ class TextBuffer:
                     continue
             if self._closed:
                 return None
-            if not (yield from self._wait_for_json(scanner, markers, write, limit, boundary)):
+            if not (yield from self._wait_for_json(scanner, markers, write, limit, boundary, may_forward)):
                 return None
             window = _EMPTY_WINDOW
 
@@ -1072,6 +1075,7 @@ class TextBuffer:
         write: Callable[[str], None],
         limit: int,
         boundary: CallBoundary | None,
+        may_forward: bool,
     ) -> Read[bool]:
         """Wait for a piece that the fast path of `copy_json` does not consume. Return False if the value has ended.
 
@@ -1103,12 +1107,12 @@ class TextBuffer:
             write(piece[:end])
             return end == len(piece) and not scanner.ended
 
-        def can_forward_json(piece: str) -> bool:
+        def try_skip(piece: str) -> bool:
             if scanner.offset + len(piece) > limit or (boundary is not None and boundary_char in piece):
                 return False
             return not (searches_markers and '"' in piece) and scanner.skip_string_text(piece)
 
-        yield from self._wait_for_piece(copy_piece, can_forward_json=can_forward_json)
+        yield from self._wait_for_piece(copy_piece, try_skip_json=try_skip if may_forward else None)
         self._json_start = self._pos
         return not scanner.ended
 

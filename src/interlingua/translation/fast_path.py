@@ -40,7 +40,7 @@ MAX_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
 PROBE_TEXT, PROBE_JSON = "…", b'"\\u2026"'
 """Placeholder text, escaped as no server writes it. It replaces a chunk's text to find where the text comes out."""
 MAX_PROBES = 32
-"""Some streams never repeat a chunk. The search for the affixes is given up after this many attempts."""
+"""Some streams never repeat a chunk. The search for the affixes is given up after this many failed attempts."""
 
 _decode_string = msgspec.json.Decoder(str).decode
 _encode_json = msgspec.json.Encoder().encode
@@ -60,7 +60,6 @@ class FastPath:
 
     __slots__ = (
         "_affixes",
-        "_can_forward",
         "_decoder",
         "_emitter",
         "_known_delta",
@@ -72,6 +71,7 @@ class FastPath:
         "_repeated_delta",
         "_repeats",
         "_same_wire",
+        "_try_read",
         "_write_text",
         "_writer",
     )
@@ -100,8 +100,9 @@ class FastPath:
         """The choice, and the kind of delta, between these affixes."""
         self._repeated_delta: tuple[int, StreamedDelta] | None = None
         """The same, if the last chunk had these affixes and the client's wire is another one."""
-        self._can_forward: Callable[[str], bool] | None = None
-        """Predicate of the parser: true if it would copy this text as it is. None while nothing can be forwarded."""
+        self._try_read: Callable[[str], bool] | None = None
+        """Counts a text as read if the parser and the guard would copy it as it is, and returns whether it did. None
+        while nothing can be forwarded."""
         self._write_text: Callable[[str], bytes] | _Affixes | None = None
         """How the text is written for the client: a function, other affixes, or None for the received bytes."""
 
@@ -112,11 +113,11 @@ class FastPath:
 
     def forward(self, data: bytes) -> bytes | None:
         """Return the bytes for the client, if this is the last chunk with another text that needs no parsing."""
-        can_forward = self._can_forward
-        if can_forward is None or type(data) is not bytes:
+        try_read = self._try_read
+        if try_read is None or type(data) is not bytes:
             return None
         text = self._find_text(data)
-        if not text or not can_forward(text):
+        if not text or not try_read(text):
             return None
         recorder = self._recorder
         recorder.message_count += 1
@@ -163,7 +164,7 @@ class FastPath:
 
     def reset(self) -> None:
         """Forget the last chunk: bytes follow that are not a repetition of it."""
-        self._can_forward = self._repeated_delta = self._last_read = None
+        self._try_read = self._repeated_delta = self._last_read = None
 
     def learn(self, events: list[ev.Event], sent: bytes) -> None:
         """Prepare for a repetition of the chunk that was read last, unless the ordinary path has read it.
@@ -177,36 +178,36 @@ class FastPath:
             return
         chunk, decoded, raw = fast_read
         choice = chunk.choices[0]
-        copied = _copied_text(choice.events, events)
-        self._can_forward = None
+        copied = _copied_delta(choice.events, events)
+        self._try_read = None
         if decoded is None:  # the client speaks another wire
             if self._repeated_delta is None and self._knows_affixes(raw, choice):
                 self._repeated_delta = self._known_delta
             if self._repeated_delta is not None and copied is not None and self._writer is not None:
                 self._write_text = self._writer.delta_writer(choice.index, copied)
-                self._can_forward = self._check_for(choice, copied) if self._write_text is not None else None
+                self._try_read = self._forwarder_for(choice, copied) if self._write_text is not None else None
         elif type(copied) is ev.ArgsDelta and type(choice.events[0]) is not ev.ArgsDelta:  # native arguments
             write_text = self._writer.delta_writer(choice.index, copied) if self._writer is not None else None
             if write_text is not None and write_text(copied.text) == sent and self._knows_affixes(raw, choice):
                 self._write_text = write_text
-                self._can_forward = self._check_for(choice, copied)
+                self._try_read = self._forwarder_for(choice, copied)
         elif choice.events == [copied] and chunk.exact and decoded.exact and self._knows_affixes(raw, choice):
             forwarded = self._emitter.forward(decoded.chunk, PROBE_JSON.join(self._affixes)) or b""
             prefix, separator, suffix = forwarded.partition(PROBE_JSON)
             self._write_text = None if (prefix, suffix) == self._affixes else (prefix, suffix)
-            self._can_forward = self._check_for(choice, copied) if separator and copied is not None else None
+            self._try_read = self._forwarder_for(choice, copied) if separator and copied is not None else None
 
-    def _check_for(self, choice: Choice, sent: StreamedDelta) -> Callable[[str], bool] | None:
-        """Return the predicate for more text like that of this choice, which was sent as this event."""
+    def _forwarder_for(self, choice: Choice, sent: StreamedDelta) -> Callable[[str], bool] | None:
+        """Return the function that reads more text like that of this choice, which was sent as this event."""
         pipeline = self._decoder.pipelines[choice.index]
         if type(sent) is not ev.ArgsDelta:
             return pipeline.passthrough_check
         if type(choice.events[0]) is not ev.ArgsDelta:
-            return pipeline.native_arguments_check
+            return pipeline.native_arguments_forwarder
         known = self._known_delta[1] if self._known_delta is not None else None
         if self._repeats is None or type(known) is not ev.ArgsDelta:
             return None
-        return pipeline.arguments_check(self._repeats.arguments_check(choice.index, known.index))
+        return pipeline.arguments_forwarder(self._repeats.arguments_forwarder(choice.index, known.index))
 
     def _find_text(self, data: bytes) -> str:
         """Return the text between the known affixes.
@@ -238,7 +239,6 @@ class FastPath:
             return True
         if self._repeats is None or self._probes_left == 0:
             return False
-        self._probes_left -= 1
         prefix, _, suffix = raw.partition(_encode_json(delta.text))
         _, _, data = PROBE_JSON.join((prefix, suffix)).partition(b"data: ")
         probed = self._repeats.probe_delta(data) if suffix else None
@@ -248,6 +248,8 @@ class FastPath:
             and type(probed[1]) is type(delta)
             and probed[1].text == PROBE_TEXT
         )
+        if not is_known:
+            self._probes_left -= 1
         self._affixes, self._known_delta = ((prefix, suffix), probed) if is_known else ((b"", b""), None)
         return is_known
 
@@ -262,7 +264,7 @@ def _single_delta(events: list[ev.Event]) -> StreamedDelta | None:
     return cast("StreamedDelta", event) if is_delta else None
 
 
-def _copied_text(received: list[ev.Event], sent: list[ev.Event]) -> StreamedDelta | None:
+def _copied_delta(received: list[ev.Event], sent: list[ev.Event]) -> StreamedDelta | None:
     """Return the event that was sent, if it is all that was received: one text, perhaps of another kind."""
     delta, event = _single_delta(received), _single_delta(sent)
     if delta is None or event is None:

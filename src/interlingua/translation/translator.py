@@ -41,10 +41,11 @@ __all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
 MAX_PART_BYTES = 64 * 1024
-"""More data than this is translated in parts: dividing it into events would keep other threads waiting."""
+"""More data than this is translated in parts: dividing it into events at once would hold the interpreter lock."""
 EVENT_END = b"\n\n"
 MIN_EVENT_BYTES = 32
-"""Data with shorter events, on average, is not divided into them: it is not what the fast path is for."""
+"""Data with shorter events, on average, such as blank lines and comments, is not divided into events: each of them
+has a cost of its own."""
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
@@ -188,7 +189,7 @@ class Translator:
 
     def _feed_events(self, data: bytes) -> bytes:
         """Translate a part of the stream, event by event if the fast path can be of use."""
-        event_count = data.count(EVENT_END)
+        event_count = data.count(EVENT_END) if type(data) is bytes else 0
         if event_count <= 1 or event_count * MIN_EVENT_BYTES > len(data) or not self._learns_repeats:
             return self._feed_part(data)
         *events, rest = data.split(EVENT_END)  # the fast path knows single events only
@@ -220,7 +221,7 @@ class Translator:
                 self._end_traced(sent, tracer)
         else:
             blocks = self._decode_blocks(data)
-            if len(blocks) != 1 or blocks[0].raw != data:  # only a chunk that came alone can be repeated
+            if len(blocks) != 1 or blocks[0].raw != data:  # only a single event can be repeated
                 return b"".join([self._process(block)[1] for block in blocks])
             events, sent = self._process(blocks[0])
         fast_path.learn(events, sent)

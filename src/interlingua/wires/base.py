@@ -150,9 +150,9 @@ class RepeatReader(Protocol):
         Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
         """
 
-    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:
-        """Return a predicate that is true if `read_arguments` would return more arguments as they are, and that counts
-        them as read. It is valid until anything else is read. None if there is no such call."""
+    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:
+        """Return a function that counts more arguments as read if `read_arguments` would return them unchanged. It
+        returns whether it did, and is valid until anything else is read. None if there is no such call."""
 
 
 class FastWriter(Protocol):

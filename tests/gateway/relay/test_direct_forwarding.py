@@ -167,6 +167,20 @@ def test_invalid_framing_ends_with_an_error(upstream: UpstreamServer) -> None:
     assert b"the connection was lost in the middle of the reply" in response
 
 
+def test_data_before_invalid_framing_in_the_same_read_is_sent(upstream: UpstreamServer) -> None:
+    headers = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    stop = up.event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    events = [
+        b"%x\r\n%b\r\n" % (len(event), event) for event in (up.ROLE, up.delta("a"), up.delta("b"), stop + up.DONE)
+    ]
+    *first, last = events
+    model = upstream.add("framing-at-once", up.send(headers), *spaced([*first, last + b"not a size\r\n"]), up.wait(5))
+    response = ask(upstream, CHAT, model)
+    assert text_of(response) == "ab"
+    assert b'"finish_reason": "stop"' in response or b'"finish_reason":"stop"' in response
+    assert b"[DONE]" in response
+
+
 def test_error_of_the_upstream_is_redacted(upstream: UpstreamServer) -> None:
     error = {
         "error": {"message": "the key Bearer sk-other-secret-0123456789 is over its limit", "type": "server_error"}

@@ -240,7 +240,8 @@ class JsonScanner:
         return end
 
     def skip_string_text(self, text: str) -> bool:
-        """Scan a text that is inside a string as a whole. Return False, and scan nothing, if it may not be."""
+        """Advance past a text that is completely inside the current string. Return False, and change nothing, if it
+        may end the string or need a correction."""
         if self._partial_token != '"' or not self.is_settled or _match_string_body(text, 0).end() != len(text):
             return False
         self.offset += len(text)

@@ -78,7 +78,7 @@ async def read_body(request: web.Request, limits: RequestLimits, memory: MemoryS
                     memory.grow(len(piece))
                     pieces.append(piece)
                     if decompressor:
-                        await asyncio.sleep(0)  # each step waits for threads, which use the interpreter meanwhile
+                        await asyncio.sleep(0)  # let other requests continue between two steps
     except DeadlineExceeded as error:
         seconds = _body_timeout(limits, received)
         problem = f"the request body took longer than {seconds:g} s; {received:,} bytes arrived"

@@ -8,7 +8,7 @@ from interlingua.gateway.aiohttp_internals import UpstreamConnection, buffered_s
 from interlingua.gateway.http.deadline import MovingDeadline
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply, unfinished_work
+from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply, carried_over_bytes
 from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES
 
 __all__ = ["DirectForwarding"]
@@ -17,7 +17,7 @@ __all__ = ["DirectForwarding"]
 class DirectForwarding:
     """Forwards the data of one stream without waking up the task of its request.
 
-    Waking up a task for each token takes longer than to translate the token. Only short data in the middle of a stream
+    Waking up a task for each token takes longer than translating it. Only short data in the middle of a stream
     is forwarded here. Everything else is left to the task: long data, the end of the reply, errors, and a client that
     reads more slowly than the upstream sends.
 
@@ -61,16 +61,15 @@ class DirectForwarding:
         self._connection: UpstreamConnection | None = upstream_connection(reply.response)
         self._translator = reply.translator
         self._tally = reply.translator.tally
-        self._waiter: asyncio.Future[bytes] | None = None
+        self._waiter: asyncio.Future[None] | None = None
         self._bytes_left = 0
         self.forwarded_bytes = 0
         """Bytes that the last `run` has received and sent."""
 
-    async def run(self, max_bytes: int) -> bytes:
-        """Forward data until something has to be done that is not possible here, or `max_bytes` are forwarded.
+    async def run(self, max_bytes: int) -> None:
+        """Forward data until something has to be done that is not possible here, or `max_bytes` are received and sent.
 
-        Returns:
-            Output that is not sent yet; usually nothing.
+        Afterwards the reply may have `unsent` data, which the caller must send.
 
         Raises:
             ConnectionError: The client has closed its connection.
@@ -78,11 +77,11 @@ class DirectForwarding:
         self.forwarded_bytes, self._bytes_left = 0, max_bytes
         connection = self._connection
         if connection is None or self._has_work_for_task():
-            return b""
+            return
         self._waiter = asyncio.get_running_loop().create_future()
         connection.on_progress = self._forward
         try:
-            return await self._waiter
+            await self._waiter
         finally:
             connection.on_progress = None
             if self._waiter.done() and not self._waiter.cancelled():
@@ -104,8 +103,10 @@ class DirectForwarding:
 
     def _forward(self) -> None:
         """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
+        if self._waiter is None or self._waiter.done():  # the task is cancelled, and reads what it needs itself
+            return
         translator, tally = self._translator, self._tally
-        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - unfinished_work(translator))
+        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - carried_over_bytes(translator))
         if data is None:
             self._wake_task()
             return
@@ -114,29 +115,28 @@ class DirectForwarding:
         self._bytes_left -= len(data)
         self._deadline.restart()
         try:
-            data = self._failover.accept(self._reply, data)
+            data = self._failover.record_and_redact(self._reply, data)
             output = translator.feed(data) if data else b""
             self._bytes_left -= len(output)
             if tally.failure is not None:  # the task redacts errors
-                self._wake_task(output)
+                self._reply.unsent = output
+                self._wake_task()
                 return
             if output:
                 if self._observer is not None:
                     self._observer.on_sent(output)
                 self._stream.write_now(output)
         except Exception as error:  # noqa: BLE001
-            self._wake_task(error=error)
+            self._wake_task(error)
             return
         if self._bytes_left < 0 or tally.stop is not None or translator.ended or self._stream.is_full:
             self._wake_task()
 
-    def _wake_task(self, output: bytes = b"", error: Exception | None = None) -> None:
+    def _wake_task(self, error: Exception | None = None) -> None:
         assert self._connection is not None
         assert self._waiter is not None, "data is forwarded only while `run` waits"
         self._connection.on_progress = None
-        if self._waiter.done():  # the task is cancelled
-            return
         if error is not None:
             self._waiter.set_exception(error)
         else:
-            self._waiter.set_result(output)
+            self._waiter.set_result(None)

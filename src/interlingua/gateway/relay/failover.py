@@ -15,6 +15,7 @@ from aiohttp.hdrs import CONTENT_TYPE
 
 from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Finding
+from interlingua.gateway.aiohttp_internals import take_before_error
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
@@ -41,7 +42,7 @@ from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 
-__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply", "unfinished_work"]
+__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply", "carried_over_bytes"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
@@ -70,10 +71,16 @@ class UpstreamReply(msgspec.Struct):
     secret_filter: SecretFilter
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
+    unsent: bytes = b""
+    """Translated data that must be redacted before it is sent: an error of the upstream in the middle of a stream."""
 
     @property
     def translator(self) -> Translator:
         return self.receiver.translator
+
+    def take_unsent(self) -> bytes:
+        data, self.unsent = self.unsent, b""
+        return data
 
     def discard(self) -> None:
         """Close the connection of a reply whose rest is not needed, and free its memory."""
@@ -282,7 +289,7 @@ class UpstreamFailover:
         if data and not receiver.is_streaming:
             return _receive(receiver, data)  # it is buffered
         translator = reply.translator
-        size = len(data) + unfinished_work(translator) if data else receiver.pending_bytes + translator.held_bytes
+        size = len(data) + carried_over_bytes(translator) if data else receiver.pending_bytes + translator.held_bytes
         return await self._work_threads.parse(self._client_request.client_id, size, _receive, receiver, data)
 
     async def abort(self, reply: UpstreamReply, message: str, type: str = "api_error") -> bytes:
@@ -298,15 +305,15 @@ class UpstreamFailover:
         """
         while True:
             try:
-                data = await reply.response.content.readany()
+                data = take_before_error(reply.response.content) or await reply.response.content.readany()
             except (aiohttp.ClientError, OSError) as error:
                 raise connection_lost(error) from error
             if not data:
                 return reply.secret_filter.flush()
-            if data := self.accept(reply, data):
+            if data := self.record_and_redact(reply, data):
                 return data
 
-    def accept(self, reply: UpstreamReply, data: bytes) -> bytes:
+    def record_and_redact(self, reply: UpstreamReply, data: bytes) -> bytes:
         """Record data of the response, and return it without the upstream's key. It can be empty."""
         record = self._record
         record.reads += 1
@@ -331,7 +338,7 @@ class UpstreamFailover:
         self._record.findings.append(Finding(finding_kind, message))
 
 
-def unfinished_work(translator: Translator) -> int:
+def carried_over_bytes(translator: Translator) -> int:
     """Return the size of what is translated together with the next data of a stream, however short that is."""
     size = translator.pending_bytes
     if translator.tally.content_bytes > LONG_REPLY_BYTES:

@@ -83,7 +83,7 @@ class Relay:
         """Handle the request in its own task, and return the response.
 
         Resuming a coroutine goes through every coroutine that awaits it. A separate task keeps aiohttp's many outer
-        coroutines out of that chain, which is resumed for each token.
+        coroutines out of that chain.
         """
         self._task = asyncio.create_task(self._run())
         return await self._task
@@ -256,8 +256,8 @@ class Relay:
     async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
         """Forward the stream. What is read from the upstream at once becomes one write to the client.
 
-        Most data is forwarded by `DirectForwarding`, and the rest here. Nothing is read while the client has not read
-        what was written before, so that a slow client applies back-pressure to the upstream.
+        Most data is forwarded by `DirectForwarding`, and the rest here. While the client does not read, at most one
+        more piece is read from the upstream, so that a slow client applies back-pressure to it.
         """
         translator, stats = reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
@@ -276,7 +276,8 @@ class Relay:
                         "the next event",
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
-                    output = await forwarding.run(count_after - uncounted)
+                    await forwarding.run(count_after - uncounted)
+                    output = reply.take_unsent()
                     uncounted += forwarding.forwarded_bytes
                     if not forwarding.forwarded_bytes:
                         data = await failover.read(reply)
@@ -290,12 +291,13 @@ class Relay:
                         await self._send(output)
                         await self._stream.drain()
         except UpstreamFailed as error:
-            final_frames = await failover.abort(reply, f"{reply.route.name}: {error}")
+            final_frames = reply.take_unsent() + await failover.abort(reply, f"{reply.route.name}: {error}")
             await self._with_send_timeout(self._send(final_frames))
         except DeadlineExceeded as error:
             if error.operation == CLIENT:
                 raise
-            final_frames = await failover.abort(reply, f"{reply.route.name}: {error}", "timeout_error")
+            timeout = f"{reply.route.name}: {error}"
+            final_frames = reply.take_unsent() + await failover.abort(reply, timeout, "timeout_error")
             await self._with_send_timeout(self._send(final_frames))
         if (failure := stats.failure) is not None:
             self._exchange.outcome, self._exchange.error = (
@@ -326,7 +328,8 @@ class Relay:
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
         final_frames = translator.abort(str(error), get_wire(self._wire).HTTP_API.error_type(error.status), code)
-        await self._with_send_timeout(self._send(final_frames))
+        unsent = self._reply.take_unsent() if self._reply else b""
+        await self._with_send_timeout(self._send(unsent + final_frames))
         return await self._with_send_timeout(self._stream.end())
 
     def _abort_connection(self) -> web.StreamResponse:

@@ -163,9 +163,9 @@ class BlockReader:
             choice.events.append(ev.TextDelta(text) if block_type == "text" else ev.ReasoningDelta(text))
         return True
 
-    def arguments_check(self, index: int) -> Callable[[str], bool] | None:
-        """Return a predicate that is true if `append_text` would append more arguments as they are, and that counts
-        them as read. None if no call is open on this index."""
+    def arguments_forwarder(self, index: int) -> Callable[[str], bool] | None:
+        """Return a function that counts more arguments as read if `append_text` would append them unchanged. It returns
+        whether it did. None if no call is open on this index."""
         block = self._open_blocks.get(index)
         if block is None or block.call is None or block.position != index or len(self._open_blocks) != 1:
             return None

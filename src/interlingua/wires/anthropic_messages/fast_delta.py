@@ -84,8 +84,8 @@ class MessagesRepeatReader:
         choice = Choice(index, [], exact=True)
         return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
 
-    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:  # noqa: ARG002
-        return self._blocks.arguments_check(call)
+    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:  # noqa: ARG002
+        return self._blocks.arguments_forwarder(call)
 
 
 def _decode_delta(data: bytes) -> _FastBlockDelta | None:

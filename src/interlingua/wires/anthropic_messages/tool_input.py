@@ -61,7 +61,8 @@ class ToolInputMerger:
         return ("", "") if merged is None else self._feed_merged(merged)
 
     def skip_string_text(self, text: str) -> bool:
-        """Read a text that is inside a string of the arguments. Return False, and read nothing, if it may not be."""
+        """Advance past a text that is completely inside a string of the arguments. Return False, and change nothing, if
+        it may not be."""
         return self._undecided is None and self._args.scanner.skip_string_text(text)
 
     def end(self) -> str:

@@ -128,9 +128,9 @@ class ChatRepeatReader:
         result = assembler.read_arguments(call, arguments) if assembler else None
         return None if result is None else result[0]
 
-    def arguments_check(self, index: int, call: int) -> Callable[[str], bool] | None:
+    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:
         assembler = self._assemblers.get(index)
-        return assembler.arguments_check(call) if assembler else None
+        return assembler.arguments_forwarder(call) if assembler else None
 
 
 def _decode_chunk(data: bytes) -> _FastChunk | None:

@@ -114,23 +114,24 @@ class ToolCallAssembler:
         untouched = self._add_arguments(call, arguments)
         return self._drain(), untouched and index == call.key
 
-    def arguments_check(self, index: int) -> Callable[[str], bool] | None:
-        """Return a predicate that is true if `read_arguments` would forward more text as it is, and that counts it.
+    def arguments_forwarder(self, index: int) -> Callable[[str], bool] | None:
+        """Return a function that counts more arguments as read if `read_arguments` would return them unchanged. It
+        returns whether it did, and is valid until anything else is read.
 
-        It is valid until anything else is read. None if the call did not receive the last arguments.
+        None if the call did not receive the last arguments.
         """
         call = self._by_index.get(index)
         if call is None or call is not self._receiving or call.name is None or call.is_custom or call.ended:
             return None
         skip_string_text, digest = call.args.scanner.skip_string_text, call.digest
 
-        def check_and_count(text: str) -> bool:
+        def try_read(text: str) -> bool:
             if len(text) >= digest.size or not skip_string_text(text):  # a longer text may repeat all arguments so far
                 return False
             digest.add(text)
             return True
 
-        return check_and_count
+        return try_read
 
     def finish(self, truncated: bool = False) -> list[ev.Event]:
         """End all calls that are complete, after the upstream sent its finish_reason.

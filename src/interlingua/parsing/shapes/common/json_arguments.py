@@ -68,8 +68,11 @@ class JsonArgumentsReader:
         ):
             yield from self._read_non_json(call, source, sink)
             return
-        limit = sink.limits.args if first in STREAMED_OPENERS and not call.awaits_name else sink.limits.held
-        marker = yield from source.copy_json(call.scanner, self._all_markers, call.writer(first), limit, self._boundary)
+        is_streamed = first in STREAMED_OPENERS and not call.awaits_name
+        limit = sink.limits.args if is_streamed else sink.limits.held
+        marker = yield from source.copy_json(
+            call.scanner, self._all_markers, call.writer(first), limit, self._boundary, may_forward=is_streamed
+        )
         if call.scanner.ended:
             param = (yield from source.peek(self._param_markers)) if self._param_markers else None
             if param:

@@ -379,7 +379,12 @@ class CallObjectReader:
         limit = self._arguments_limit(first)
         write = self._keep_end(call.writer(first)) if self._can_get_id else call.writer(first)
         marker = yield from self._source.copy_json(
-            call.scanner, self._keys.cut_markers, write, limit, self._keys.boundary
+            call.scanner,
+            self._keys.cut_markers,
+            write,
+            limit,
+            self._keys.boundary,
+            may_forward=not self._can_get_id and first in STREAMED_OPENERS,
         )
         if call.scanner.ended:
             self._end_arguments(call)
