@@ -198,7 +198,8 @@ class Translator:
 
     @property
     def _learns_repeats(self) -> bool:
-        return self._fast_path is not None and self._fast_path.learns_repeats
+        """True if single events may take the fast path. A trace has more to tell about the ordinary path."""
+        return self._fast_path is not None and self._fast_path.learns_repeats and self._tracer is None
 
     def _feed_part(self, data: bytes) -> bytes:
         """Translate a part of the stream, which should be one event."""
