@@ -278,19 +278,12 @@ async def get_body(size: int) -> AsyncIterator[aiohttp.ClientResponse]:
     async def respond(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
 
-    server = web.Server(respond)
-    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    host, port = listener.sockets[0].getsockname()[:2]
-    try:
-        async with (
-            aiohttp.ClientSession(connector=UpstreamConnector(), read_bufsize=1024) as session,
-            session.get(f"http://{host}:{port}/") as response,
-        ):
-            yield response
-    finally:
-        await server.shutdown(1)
-        listener.close()
-        await listener.wait_closed()
+    async with (
+        serving(respond) as (host, port),
+        aiohttp.ClientSession(connector=UpstreamConnector(), read_bufsize=1024) as session,
+        session.get(f"http://{host}:{port}/") as response,
+    ):
+        yield response
 
 
 def test_factory_makes_the_protocol_of_new_connections() -> None:

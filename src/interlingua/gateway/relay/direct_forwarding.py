@@ -126,7 +126,7 @@ class DirectForwarding:
                 if self._observer is not None:
                     self._observer.on_sent(output)
                 self._stream.write_now(output)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - the task handles any error, as if it had raised it
             self._wake_task(error)
             return
         if self._bytes_left < 0 or tally.stop is not None or translator.ended or self._stream.is_full:

@@ -53,7 +53,7 @@ CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 
 
 class UpstreamAccess(msgspec.Struct, frozen=True):
-    """What all requests of a gateway use to reach upstreams."""
+    """Session, settings and policies that all requests of a gateway share to reach upstreams."""
 
     session: aiohttp.ClientSession
     settings: Settings
