@@ -18,6 +18,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_writer import StreamWriter
 
+from interlingua.gateway.chunk_framing import unframe_chunk
+
 __all__ = [
     "UpstreamConnection",
     "UpstreamConnector",
@@ -112,6 +114,16 @@ def upstream_connection(response: aiohttp.ClientResponse) -> UpstreamConnection 
     return protocol if isinstance(protocol, UpstreamConnection) else None
 
 
+def _has_added_chunk(body: aiohttp.StreamReader, added_size: int, data: bytes) -> bool:
+    """Return whether the parser has read `data` as just one chunk, and added its content to the body unchanged.
+
+    Then the parser waits for the size of the next chunk. It can do without whole chunks from then on: they do not
+    change its state. This is false for bodies that are not chunked, or compressed.
+    """
+    content = unframe_chunk(data)
+    return content is not None and added_size == len(content) and bool(body._buffer) and body._buffer[-1] == content
+
+
 class UpstreamConnection(ResponseHandler):
     """Connection to an upstream that is reused only if the upstream sent nothing but the requested responses.
 
@@ -121,6 +133,9 @@ class UpstreamConnection(ResponseHandler):
     aiohttp parses any number of interim responses (status 1xx) before the response, without a pause. More than
     `MAX_INTERIM_RESPONSES` are an error.
 
+    A read that is just one chunk of a chunked body need not go through aiohttp's parser and the buffer of the body: see
+    `on_chunk`. That is a third of the CPU time per token.
+
     Reading is resumed only if it is paused. Since version 3.14, aiohttp resumes the connection after every read, paused
     or not, and runs its parser on the remaining data. That is a tenth of the CPU time per token.
     """
@@ -129,23 +144,39 @@ class UpstreamConnection(ResponseHandler):
     """True as long as no request waits for a response."""
     on_progress: Callable[[], None] | None = None
     """Called after each read, and at the end or failure of the connection, while no task waits in `content.readany`."""
+    on_chunk: Callable[[bytes], bool] | None = None
+    """Called with the content of a chunk, instead of aiohttp's parser, if a read is just one chunk. Returns whether it
+    has taken the content; otherwise the parser gets the chunk. Only used together with `on_progress`."""
+    _is_between_chunks = False  # whether aiohttp's parser waits for the size of the next chunk
     _status_lines = 0  # that have arrived since the request was sent
 
     def set_response_params(self, **params: Any) -> None:  # called before each request is sent
         self.is_idle = False
+        self._is_between_chunks = False
         self._status_lines = 0
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_between_chunks and self.on_chunk is not None:
+            content = unframe_chunk(data)
+            if content is not None and self.on_chunk(content):
+                return
+        self._feed_parser(data)
+
+    def _feed_parser(self, data: bytes) -> None:
         if self.is_idle:
             self.close()
         elif self._payload is None and self._has_too_many_status_lines(data):
             self.set_exception(aiohttp.ClientConnectionError("too many interim responses (status 1xx)"))
             self.close()
-        else:
+        elif self.on_progress is None or self._payload is None:
+            self._is_between_chunks = False
             super().data_received(data)
-            if self.on_progress is not None:
-                self.on_progress()
+        else:
+            body, size_before = self._payload, self._payload.total_bytes
+            super().data_received(data)
+            self._is_between_chunks = _has_added_chunk(body, body.total_bytes - size_before, data)
+            self.on_progress()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)

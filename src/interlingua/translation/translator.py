@@ -187,6 +187,16 @@ class Translator:
             return b"".join([self._feed_events(part) for part in parts])
         return self._feed_events(data)
 
+    def forward(self, data: bytes) -> bytes | None:
+        """Translate one event, if the fast path can do it; None if it has to be translated by `feed`."""
+        received_bytes = self._received_bytes + len(data)
+        if received_bytes > self._next_check or self._fast_path is None or self._tracer is not None:
+            return None
+        forwarded = self._fast_path.forward(data)
+        if forwarded is not None:
+            self._received_bytes = received_bytes
+        return forwarded
+
     def _feed_events(self, data: bytes) -> bytes:
         """Translate a part of the stream, event by event if the fast path can be of use."""
         event_count = data.count(EVENT_END) if type(data) is bytes else 0

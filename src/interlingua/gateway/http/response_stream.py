@@ -10,6 +10,7 @@ from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from interlingua.gateway.aiohttp_internals import is_chunked, is_writing_paused
+from interlingua.gateway.chunk_framing import frame_chunk
 
 __all__ = ["KeepAlive", "ResponseStream"]
 
@@ -35,6 +36,7 @@ class ResponseStream:
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
         self._writer: AbstractStreamWriter | None = None
+        self._transport: asyncio.Transport | None = None
         self._is_chunked = False
 
     async def write(self, data: bytes) -> None:
@@ -48,11 +50,11 @@ class ResponseStream:
         Raises:
             ConnectionError: The client has closed the connection.
         """
-        transport = self._request.transport
+        transport = self._transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has closed the connection")
         self.bytes_sent += len(data)
-        transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+        transport.write(frame_chunk(data) if self._is_chunked else data)
 
     @property
     def is_full(self) -> bool:
@@ -79,7 +81,7 @@ class ResponseStream:
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)
         assert self._writer is not None, "write() must not be called after end()"
-        self._is_chunked = is_chunked(self._writer)
+        self._transport, self._is_chunked = self._request.transport, is_chunked(self._writer)
         return self._writer
 
 

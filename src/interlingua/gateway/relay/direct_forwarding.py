@@ -79,11 +79,11 @@ class DirectForwarding:
         if connection is None or self._has_work_for_task():
             return
         self._waiter = asyncio.get_running_loop().create_future()
-        connection.on_progress = self._forward
+        connection.on_progress, connection.on_chunk = self._forward_buffered, self._forward_chunk
         try:
             await self._waiter
         finally:
-            connection.on_progress = None
+            connection.on_progress = connection.on_chunk = None
             if self._waiter.done() and not self._waiter.cancelled():
                 self._waiter.exception()  # the task may have been cancelled before it could see it
             self._waiter = None
@@ -101,41 +101,75 @@ class DirectForwarding:
             or self._stream.is_full
         )
 
-    def _forward(self) -> None:
+    def _forward_chunk(self, data: bytes) -> bool:
+        """Forward the content of an HTTP chunk, which is usually one event. Return False if it must be buffered."""
+        if self._waiter is None or self._waiter.done():  # the task is cancelled, and reads what it needs itself
+            return False
+        output = self._translator.forward(data) if self._reply.secret_filter.passes(data) else None
+        if output is None:
+            if len(data) > MAX_INLINE_TEXT_BYTES - carried_over_bytes(self._translator):
+                return False
+            self._forward(data)
+            return True
+        self._failover.record_received(data)
+        self._deadline.restart()
+        try:
+            self._send(len(data), output)
+        except Exception as error:  # noqa: BLE001 - the task handles any error, as if it had raised it
+            self._wake_task(error)
+        return True
+
+    def _forward_buffered(self) -> None:
         """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
         if self._waiter is None or self._waiter.done():  # the task is cancelled, and reads what it needs itself
             return
-        translator, tally = self._translator, self._tally
-        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - carried_over_bytes(translator))
+        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - carried_over_bytes(self._translator))
         if data is None:
             self._wake_task()
-            return
-        if not data:
-            return  # only a part of the HTTP framing has arrived
-        self._bytes_left -= len(data)
+        elif data:  # otherwise only a part of the HTTP framing has arrived
+            self._forward(data)
+
+    def _forward(self, data: bytes) -> None:
+        """Translate and send any short data."""
+        translator, tally = self._translator, self._tally
         self._deadline.restart()
         try:
-            data = self._failover.record_and_redact(self._reply, data)
-            output = translator.feed(data) if data else b""
-            self._bytes_left -= len(output)
+            self._failover.record_received(data)
+            redacted = self._reply.secret_filter.feed(data)
+            output = translator.feed(redacted) if redacted else b""
             if tally.failure is not None:  # the task redacts errors
+                self._bytes_left -= len(data) + len(output)
                 self._reply.unsent = output
                 self._wake_task()
                 return
-            if output:
-                if self._observer is not None:
-                    self._observer.on_sent(output)
-                self._stream.write_now(output)
+            self._send(len(data), output)
         except Exception as error:  # noqa: BLE001 - the task handles any error, as if it had raised it
             self._wake_task(error)
             return
-        if self._bytes_left < 0 or tally.stop is not None or translator.ended or self._stream.is_full:
+        if tally.stop is not None or translator.ended:
+            self._wake_task()
+
+    def _send(self, received_size: int, output: bytes) -> None:
+        """Send the translation of `received_size` bytes, and wake the task if it has to do something before the next.
+
+        Raises:
+            ConnectionError: The client has closed its connection.
+        """
+        stream = self._stream
+        self._bytes_left -= received_size + len(output)
+        if output:
+            if self._observer is not None:
+                self._observer.on_sent(output)
+            stream.write_now(output)
+        if self._bytes_left < 0 or stream.is_full:
             self._wake_task()
 
     def _wake_task(self, error: Exception | None = None) -> None:
         assert self._connection is not None
         assert self._waiter is not None, "data is forwarded only while `run` waits"
-        self._connection.on_progress = None
+        if self._waiter.done():
+            return
+        self._connection.on_progress = self._connection.on_chunk = None
         if error is not None:
             self._waiter.set_exception(error)
         else:

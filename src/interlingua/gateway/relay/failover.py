@@ -310,17 +310,17 @@ class UpstreamFailover:
                 raise connection_lost(error) from error
             if not data:
                 return reply.secret_filter.flush()
-            if data := self.record_and_redact(reply, data):
+            self.record_received(data)
+            if data := reply.secret_filter.feed(data):
                 return data
 
-    def record_and_redact(self, reply: UpstreamReply, data: bytes) -> bytes:
-        """Record data of the response, and return it without the upstream's key. It can be empty."""
+    def record_received(self, data: bytes) -> None:
+        """Record data of the response, as it was received."""
         record = self._record
         record.reads += 1
         record.bytes_in += len(data)
         if self._observer is not None:
             self._observer.on_received(data)
-        return reply.secret_filter.feed(data)
 
     def _retryable_problem(self, reply: UpstreamReply) -> str:
         """Return the problem of an ended reply that a retry may solve; "" if there is none."""

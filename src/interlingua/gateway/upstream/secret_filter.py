@@ -31,6 +31,14 @@ class SecretFilter:
         self._report = report
         self._held = b""
 
+    def passes(self, data: bytes) -> bool:
+        """Return whether `feed` would return just this piece, unchanged."""
+        if not self._secrets:
+            return True
+        if self._held or not data or data[-1] in self._secret_bytes:
+            return False
+        return not any(secret in data for secret in self._secrets)
+
     def feed(self, data: bytes) -> bytes:
         """Return the next piece without secrets. It can be empty."""
         if self._held:
