@@ -7,8 +7,10 @@ A failure means that the installed aiohttp has changed. Adapt `gateway/aiohttp_i
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -23,13 +25,14 @@ from interlingua.gateway.aiohttp_internals import (
     current_request,
     is_chunked,
     is_idle,
-    is_writing_paused,
     request_count,
     take_before_error,
     take_buffered,
     upstream_connection,
 )
-from interlingua.gateway.http.connection_listener import GuardedConnection
+from interlingua.gateway.http.connection_listener import ExcessConnections, GuardedConnection
+from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.settings.schema import Log, RequestLimits
 
 HEAD_START, HEAD_END = b"GET / HTTP/1.1\r\nHost: local", b"host\r\n\r\n"
 MALFORMED = b"\x16\x03\x01\r\n\r\n"
@@ -168,16 +171,110 @@ def test_guarded_connection_overrides_no_attribute_of_aiohttp() -> None:
 
 @asynccontextmanager
 async def serving(
-    respond: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+    respond: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], *, guarded: bool = False
 ) -> AsyncIterator[tuple[str, int]]:
-    server = web.Server(respond)
-    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    server, loop = web.Server(respond), asyncio.get_running_loop()
+    log, limits = GatewayLog(Log(), []), RequestLimits()
+    make_connection = partial(GuardedConnection, server, log, lambda: limits, ExcessConnections(), loop=loop)
+    listener = await loop.create_server(make_connection if guarded else server, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[:2]
     finally:
         await server.shutdown(1)
         listener.close()
         await listener.wait_closed()
+
+
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(content), content)
+
+
+EVENT, OTHER_EVENT = b"data: first event\n\n", b"data: second event\n\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "reads", "direct"),
+    [
+        pytest.param(b"transfer-encoding: chunked", [chunk(EVENT), chunk(OTHER_EVENT)], [OTHER_EVENT], id="chunks"),
+        pytest.param(
+            b"transfer-encoding: chunked",
+            [chunk(EVENT), chunk(OTHER_EVENT)[:9], chunk(OTHER_EVENT)[9:], chunk(EVENT), chunk(OTHER_EVENT)],
+            [OTHER_EVENT],
+            id="a chunk in two reads",
+        ),
+        pytest.param(
+            b"transfer-encoding: chunked",
+            [chunk(EVENT), chunk(EVENT) + chunk(OTHER_EVENT), chunk(EVENT), chunk(OTHER_EVENT)],
+            [OTHER_EVENT],
+            id="two chunks in one read",
+        ),
+        pytest.param(
+            b"transfer-encoding: chunked",
+            [chunk(chunk(EVENT) + chunk(EVENT))[:4], chunk(EVENT), chunk(EVENT) + b"\r\n", chunk(EVENT), chunk(EVENT)],
+            [EVENT],
+            id="chunks inside a chunk are data",
+        ),
+        pytest.param(b"connection: close", [chunk(EVENT), chunk(OTHER_EVENT)], [], id="a body without chunks"),
+        pytest.param(
+            b"transfer-encoding: chunked\r\ncontent-encoding: deflate",
+            [chunk(zlib.compress(EVENT)), chunk(OTHER_EVENT)],
+            [],
+            id="compressed",
+        ),
+    ],
+)
+def test_whole_chunks_bypass_the_parser(headers: bytes, reads: list[bytes], direct: list[bytes]) -> None:
+    """Names of aiohttp in `UpstreamConnection`: `_payload`, `StreamReader.total_bytes` and `StreamReader._buffer`."""
+
+    async def main() -> tuple[list[bytes], bytes]:
+        connections: list[asyncio.StreamWriter] = []
+        may_send = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append(writer)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n" % headers)
+            await may_send.wait()
+            for data in reads:
+                writer.write(data)
+                await asyncio.sleep(0.05)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()[:2]
+        taken: list[bytes] = []
+        body = b""
+        async with (
+            aiohttp.ClientSession(connector=UpstreamConnector()) as session,
+            session.get(f"http://{host}:{port}/") as response,
+        ):
+            connection, content = upstream_connection(response), response.content
+            assert connection is not None
+
+            def take_chunk(data: bytes) -> bool:
+                nonlocal body
+                assert_has(content, "total_bytes")
+                taken.append(data)
+                body += data
+                return True
+
+            def take_buffer() -> None:
+                nonlocal body
+                body += take_buffered(content, 10_000) or b""
+
+            connection.on_progress, connection.on_chunk = take_buffer, take_chunk
+            may_send.set()
+            await wait_until(lambda: content.is_eof() or content.exception() is not None, "the body ends")
+        for writer in connections:
+            writer.transport.abort()
+        server.close()
+        await server.wait_closed()
+        return taken, body
+
+    taken, body = asyncio.run(main())
+    assert taken == direct
+    if b"chunked" not in headers:
+        assert body == b"".join(reads)
 
 
 def test_chunked_is_true_if_the_body_is_sent_in_chunks() -> None:
@@ -204,24 +301,31 @@ def test_chunked_is_true_if_the_body_is_sent_in_chunks() -> None:
 
 
 def test_writing_is_paused_while_a_client_does_not_read() -> None:
+    """`GuardedConnection.is_writing_paused` says the same as aiohttp's own `_paused`, which `drain` waits for."""
+
     async def main() -> None:
         states: list[bool] = []
+
+        def record_state(connection: web.RequestHandler) -> None:
+            assert isinstance(connection, GuardedConnection)
+            assert_has(connection, "_paused")
+            assert connection.is_writing_paused == connection._paused
+            states.append(connection.is_writing_paused)
 
         async def respond(request: web.BaseRequest) -> web.StreamResponse:
             response = web.StreamResponse()
             writer = await response.prepare(request)
             assert writer is not None
             assert request.transport is not None
-            assert_has(request.protocol, "_paused")
             await response.write(b"x")
-            states.append(is_writing_paused(request.protocol))
+            record_state(request.protocol)
             request.transport.write(b"5\r\nxxxxx\r\n" * 2_000_000)
-            states.append(is_writing_paused(request.protocol))
+            record_state(request.protocol)
             await writer.drain()
-            states.append(is_writing_paused(request.protocol))
+            record_state(request.protocol)
             return response
 
-        async with serving(respond) as address:
+        async with serving(respond, guarded=True) as address:
             reader, writer = await asyncio.open_connection(*address)
             writer.write(HEAD_START + HEAD_END)
             await wait_until(lambda: len(states) == 2, "a write must not wait")

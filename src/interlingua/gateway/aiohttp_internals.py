@@ -27,7 +27,6 @@ __all__ = [
     "current_request",
     "is_chunked",
     "is_idle",
-    "is_writing_paused",
     "request_count",
     "take_before_error",
     "take_buffered",
@@ -66,11 +65,6 @@ def is_chunked(writer: AbstractStreamWriter) -> bool:
     """Return whether the body of a response is sent in chunks."""
     assert isinstance(writer, StreamWriter), "the writer of an HTTP/1 response"
     return writer.chunked
-
-
-def is_writing_paused(connection: web.RequestHandler) -> bool:
-    """Return whether so much data waits to be sent to the client that `drain` has to be awaited."""
-    return connection._paused
 
 
 def buffered_size(content: aiohttp.StreamReader) -> int:

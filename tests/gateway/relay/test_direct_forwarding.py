@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from interlingua.faults.upstream.script import Step
+from interlingua.gateway.aiohttp_internals import UpstreamConnection
+from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.gateway.relay.failover import UpstreamFailover
 from interlingua.gateway.settings.schema import RequestLimits, Retries, Settings, Timeouts, Upstream
@@ -24,6 +26,7 @@ from tests.support.upstream_server import UpstreamServer
 
 WORDS = [f"word{number} " for number in range(20)]
 KEY = "sk-secret-key-of-the-upstream"
+CHUNKED_HEADERS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 PAUSE = 0.02
 """Seconds between two events: enough for the gateway to read nearly each of them alone, also on a busy machine."""
 
@@ -119,6 +122,26 @@ def test_words_are_forwarded_directly(upstream: UpstreamServer, paths: Counter[s
     assert paths["task"] < len(WORDS) // 2, "only the first content and the end of the reply are the task's"
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_chunks_bypass_the_http_parser(
+    upstream: UpstreamServer, paths: Counter[str], monkeypatch: pytest.MonkeyPatch, wire: str
+) -> None:
+    parsed: list[bytes] = []
+    feed_parser = UpstreamConnection._feed_parser
+
+    def record_and_feed(connection: UpstreamConnection, data: bytes) -> None:
+        parsed.append(data)
+        feed_parser(connection, data)
+
+    monkeypatch.setattr(UpstreamConnection, "_feed_parser", record_and_feed)
+    events = [frame_chunk(event) for event in (up.ROLE, *map(up.delta, WORDS))]
+    end = frame_chunk(up.DONE) + b"0\r\n\r\n"
+    model = upstream.add(f"chunks-{wire}", up.send(CHUNKED_HEADERS), *spaced([*events, end]))
+    assert text_of(ask(upstream, wire, model)) == "".join(WORDS)
+    assert paths["direct"] >= len(WORDS) // 2
+    assert len(parsed) < len(WORDS) // 2, "only the headers, the first chunks and the end are parsed"
+
+
 def test_long_data_is_left_to_the_task(upstream: UpstreamServer, paths: Counter[str]) -> None:
     events = [up.delta("x" * 5000), up.delta("a"), up.delta("y" * 5000), up.delta("b")]
     model = upstream.add("long", up.send_headers(), *spaced([up.ROLE, up.delta("z"), *events, up.DONE]))
@@ -159,22 +182,20 @@ def test_closed_connection_ends_the_reply(upstream: UpstreamServer) -> None:
 
 
 def test_invalid_framing_ends_with_an_error(upstream: UpstreamServer) -> None:
-    headers = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    events = [b"%x\r\n%b\r\n" % (len(event), event) for event in (up.ROLE, up.delta("a"), up.delta("b"))]
-    model = upstream.add("framing", up.send(headers), *spaced([*events, b"not a size\r\n"]), up.wait(5))
+    events = [frame_chunk(event) for event in (up.ROLE, up.delta("a"), up.delta("b"))]
+    model = upstream.add("framing", up.send(CHUNKED_HEADERS), *spaced([*events, b"not a size\r\n"]), up.wait(5))
     response = ask(upstream, MESSAGES, model)
     assert text_of(response) == "ab"
     assert b"the connection was lost in the middle of the reply" in response
 
 
 def test_data_before_invalid_framing_in_the_same_read_is_sent(upstream: UpstreamServer) -> None:
-    headers = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     stop = up.event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    events = [
-        b"%x\r\n%b\r\n" % (len(event), event) for event in (up.ROLE, up.delta("a"), up.delta("b"), stop + up.DONE)
-    ]
+    events = [frame_chunk(event) for event in (up.ROLE, up.delta("a"), up.delta("b"), stop + up.DONE)]
     *first, last = events
-    model = upstream.add("framing-at-once", up.send(headers), *spaced([*first, last + b"not a size\r\n"]), up.wait(5))
+    model = upstream.add(
+        "framing-at-once", up.send(CHUNKED_HEADERS), *spaced([*first, last + b"not a size\r\n"]), up.wait(5)
+    )
     response = ask(upstream, CHAT, model)
     assert text_of(response) == "ab"
     assert b'"finish_reason": "stop"' in response or b'"finish_reason":"stop"' in response
@@ -284,7 +305,7 @@ def test_http_1_0_client(upstream: UpstreamServer, paths: Counter[str]) -> None:
 
 
 def test_connection_is_reused_for_the_next_stream(paths: Counter[str]) -> None:
-    events = [b"%x\r\n%b\r\n" % (len(event), event) for event in (up.ROLE, *map(up.delta, WORDS), up.DONE)]
+    events = [frame_chunk(event) for event in (up.ROLE, *map(up.delta, WORDS), up.DONE)]
     connections: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -292,7 +313,7 @@ def test_connection_is_reused_for_the_next_stream(paths: Counter[str]) -> None:
         for _ in range(3):
             head = await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(CHUNKED_HEADERS)
             for event in events[:-1]:
                 writer.write(event)
                 await asyncio.sleep(PAUSE)

@@ -119,7 +119,7 @@ class GuardedConnection(web.RequestHandler):
     A connection over the limit is served for a second, for a health check. All other requests on it are refused.
     """
 
-    __slots__ = ("_close_timer", "_excess", "_gateway_log", "_limits", "_overload", "_server")
+    __slots__ = ("_close_timer", "_excess", "_gateway_log", "_limits", "_overload", "_server", "is_writing_paused")
 
     def __init__(
         self,
@@ -140,6 +140,16 @@ class GuardedConnection(web.RequestHandler):
         """Closes the connection if the request headers take too long, or after an error response."""
         self._overload = ""
         """Reason to refuse requests other than health checks; "" if the connection is within the limits."""
+        self.is_writing_paused = False
+        """True if so much data waits to be sent to the client that nothing should be added."""
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.is_writing_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import Protocol, cast
 
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from interlingua.gateway.aiohttp_internals import is_chunked, is_writing_paused
+from interlingua.gateway.aiohttp_internals import is_chunked
 from interlingua.gateway.chunk_framing import frame_chunk
 
 __all__ = ["KeepAlive", "ResponseStream"]
@@ -21,6 +22,14 @@ SSE_HEADERS = {
 }
 KEEPALIVE_COMMENT = b": keep-alive\n\n"
 """Frame before a reply has started: on every wire, clients ignore a comment."""
+
+
+class ClientConnection(Protocol):
+    """What a response needs to know of its connection."""
+
+    transport: asyncio.Transport | None
+    """None after the client has disconnected."""
+    is_writing_paused: bool
 
 
 class ResponseStream:
@@ -36,7 +45,7 @@ class ResponseStream:
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
         self._writer: AbstractStreamWriter | None = None
-        self._transport: asyncio.Transport | None = None
+        self._connection: ClientConnection | None = None
         self._is_chunked = False
 
     async def write(self, data: bytes) -> None:
@@ -44,22 +53,28 @@ class ResponseStream:
         self.bytes_sent += len(data)
         await writer.write(data)
 
-    def write_now(self, data: bytes) -> None:
+    def write_now(self, data: bytes) -> bool:
         """Write without waiting, even if the client reads slowly. Only after `write`, which sends the headers.
+
+        Returns:
+            Whether the client has not read what was written: `is_full`.
 
         Raises:
             ConnectionError: The client has closed the connection.
         """
-        transport = self._transport
+        connection = self._connection
+        assert connection is not None, "the response has started"
+        transport = connection.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has closed the connection")
         self.bytes_sent += len(data)
         transport.write(frame_chunk(data) if self._is_chunked else data)
+        return connection.is_writing_paused
 
     @property
     def is_full(self) -> bool:
         """True if the client has not read what was written: `drain` waits for it."""
-        return is_writing_paused(self._request.protocol)
+        return self._connection is not None and self._connection.is_writing_paused
 
     async def drain(self) -> None:
         """Wait until the client has read most of what was written."""
@@ -81,7 +96,8 @@ class ResponseStream:
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)
         assert self._writer is not None, "write() must not be called after end()"
-        self._transport, self._is_chunked = self._request.transport, is_chunked(self._writer)
+        self._is_chunked = is_chunked(self._writer)
+        self._connection = cast("ClientConnection", self._request.protocol)
         return self._writer
 
 

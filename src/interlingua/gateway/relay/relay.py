@@ -259,18 +259,18 @@ class Relay:
         Most data is forwarded by `DirectForwarding`, and the rest here. While the client does not read, at most one
         more piece is read from the upstream, so that a slow client applies back-pressure to it.
         """
-        translator, stats = reply.translator, reply.translator.tally
+        exchange, translator, stats = self._exchange, reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
-        self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
+        exchange.status, exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         self._memory.resize(translator.held_bytes + len(reply.initial_data))
         await self._with_send_timeout(self._send(reply.initial_data))
         reply.initial_data = b""  # release the memory while the stream lasts
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
-            with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
+            with MovingDeadline() as total_deadline, MovingDeadline(lambda: exchange.bytes_in) as deadline:
                 total_deadline.set_timeout("the stream", reply.route.timeouts.stream)
-                forwarding = DirectForwarding(failover, reply, self._stream, deadline, self._observer)
+                forwarding = DirectForwarding(failover, reply, self._stream, exchange, self._observer)
                 while not translator.ended:
                     deadline.set_timeout(
                         "the next event",

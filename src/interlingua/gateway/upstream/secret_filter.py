@@ -31,10 +31,13 @@ class SecretFilter:
         self._report = report
         self._held = b""
 
+    @property
+    def has_secrets(self) -> bool:
+        """True if there is something to filter."""
+        return bool(self._secrets)
+
     def passes(self, data: bytes) -> bool:
         """Return whether `feed` would return just this piece, unchanged."""
-        if not self._secrets:
-            return True
         if self._held or not data or data[-1] in self._secret_bytes:
             return False
         return not any(secret in data for secret in self._secrets)
