@@ -3,9 +3,9 @@
        client PORT REQUEST_FILE CONNECTIONS
 
    prints `open` when each client has received its first event. From then on it counts, until its standard input ends;
-   then it prints one line: EVENTS RESPONSES SECONDS P50 P99 READS. An event is one time stamp of the upstream (~ and
-   sixteen digits). P50 and P99 are the microseconds from the upstream to the client. READS are the reads with an event:
-   fewer than the events if a server has grouped some. Linux only. */
+   then it prints one line: EVENTS RESPONSES SECONDS P50 P99 READS STREAMS. An event is one time stamp of the upstream (~
+   and sixteen digits). P50 and P99 are the microseconds from the upstream to the client. READS are the reads with an
+   event: fewer than the events if a server has grouped some. STREAMS are the clients with an event. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,13 +34,14 @@ struct connection {
     size_t tail_size;
     char last[5];           /* the last five bytes of the response so far */
     int begun;              /* whether the response has begun */
+    int counted;            /* whether an event has been counted */
 };
 
 static struct connection *all;
 static char *request;
 static size_t request_size, count, hearing, opened;
 static int epoll, counting, port;
-static uint64_t events, responses, reads;
+static uint64_t events, responses, reads, streams;
 static uint32_t *waits;
 static size_t wait_count, wait_room;
 static int64_t began;
@@ -83,6 +84,8 @@ static void note(struct connection *c, int64_t sent, int64_t time) {
     c->newest = sent;
     if (!counting) return;
     events++;
+    if (!c->counted) streams++;
+    c->counted = 1;
     if (wait_count == wait_room) {
         wait_room = wait_room ? 2 * wait_room : 1 << 16;
         waits = realloc(waits, wait_room * sizeof *waits);
@@ -141,9 +144,9 @@ static int by_size(const void *a, const void *b) {
 
 static void report(void) {
     qsort(waits, wait_count, sizeof *waits, by_size);
-    printf("%llu %llu %.6f %u %u %llu\n", (unsigned long long)events, (unsigned long long)responses,
+    printf("%llu %llu %.6f %u %u %llu %llu\n", (unsigned long long)events, (unsigned long long)responses,
            (double)(now() - began) / 1e6, wait_count ? waits[wait_count / 2] : 0,
-           wait_count ? waits[wait_count * 99 / 100] : 0, (unsigned long long)reads);
+           wait_count ? waits[wait_count * 99 / 100] : 0, (unsigned long long)reads, (unsigned long long)streams);
 }
 
 static void load(const char *path) {

@@ -11,6 +11,9 @@ nginx-light`); without it there are no ratios. Needs Linux, two cores and a C co
 Streams are measured at two paces. Many events per second keep the processor's caches warm; a few find them cold. On a
 busy machine a server reads several events at once, which costs less per event: the output has the number of reads per
 event, and where rows differ in it, or a server has not kept the pace, they are not judged.
+
+Memory is measured in gateways that have handled only a few streams before. 10,000 open streams need 20,100 open files
+(`ulimit -Hn`); with a lower limit there are fewer.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.loopback import CORES, Load, Measurement, Process, compile_program, gateway, nginx, upstream
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
+from interlingua.gateway.settings.descriptor_limit import descriptor_limit, raise_descriptor_limit
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
@@ -35,12 +39,20 @@ SLOW_RATE = 4
 """Events per second in each stream, of the slower pace."""
 MAX_READS_DIFFERENCE = 0.1
 """Rows are compared if their numbers of reads per event differ by at most this part."""
+WARM_UP_STREAMS = 10
+"""Streams before the memory of others is measured. They must be few, because their memory is used again."""
+OPEN_INTERVAL_SECONDS = 5
+"""Time between two events of a stream, of many that are open."""
+OPEN_TIMEOUT_SECONDS = 300.0
+DESCRIPTORS = 100
+"""Descriptors that the gateway keeps for other purposes than streams."""
 CONFIG = """\
 upstreams:
 {upstreams}
 models:
 {models}
 """
+LIMITS = "limits: {{streams: {0}, connections: {0}}}\n"
 
 
 @dataclass(frozen=True)
@@ -64,10 +76,11 @@ class Lengths:
     saturated: float
     request: float
     idle: int
+    open: int
 
 
-FULL = Lengths(rounds=3, paced=2.5, slow=5.0, saturated=1.5, request=1.0, idle=1000)
-QUICK = Lengths(rounds=1, paced=1.5, slow=2.0, saturated=0.6, request=0.4, idle=300)
+FULL = Lengths(rounds=3, paced=2.5, slow=5.0, saturated=1.5, request=1.0, idle=1000, open=10_000)
+QUICK = Lengths(rounds=1, paced=1.5, slow=2.0, saturated=0.6, request=0.4, idle=300, open=1000)
 
 
 class Bench:
@@ -86,11 +99,13 @@ class Bench:
             "native-saturated": (0, native(5000)),
             "structured-saturated": (0, structured(5000)),
             "native-idle": (3600_000_000, native(2)),
+            "native-open": (OPEN_INTERVAL_SECONDS * 1_000_000, native(200)),
             **{f"short-{wire}": (0, short(wire)) for wire in PATHS},
         }
         files = [(name, interval, self._write_file(name, text)) for name, (interval, text) in scripts.items()]
         self.model = stack.enter_context(upstream(compile_program(folder, "upstream"), files))
-        self.gateway = stack.enter_context(gateway(folder, self._config(list(scripts))))
+        self._settings = self._config(list(scripts))
+        self.gateway = stack.enter_context(gateway(folder, self._settings))
         self.nginx = stack.enter_context(nginx(folder, self.model)) if shutil.which("nginx") else None
 
     def _config(self, names: list[str]) -> str:
@@ -136,12 +151,11 @@ class Bench:
         ]
         return self.with_nginx(self.direct_load(f"short-{CHAT}", 4, size), runs)
 
-    def idle(self, clients: int) -> list[Run]:
-        runs = [
-            Run("Kimi's text → Messages", self.load("native-idle", MESSAGES, clients), self.gateway),
-            Run("the same, after requests of 40 KB", self.load("native-idle", MESSAGES, clients, 40_000), self.gateway),
-        ]
-        return self.with_nginx(self.direct_load("native-idle", clients), runs)
+    def new_gateway(self, settings: str = "") -> AbstractContextManager[Process]:
+        """Run another gateway, which has handled no requests yet. `settings`: settings beside the models."""
+        folder = self._folder / "new"
+        folder.mkdir(exist_ok=True)
+        return gateway(folder, self._settings + settings)
 
     def with_nginx(self, load: Load, runs: list[Run]) -> list[Run]:
         return [Run("nginx, forwarding only", load, self.nginx), *runs] if self.nginx else runs
@@ -275,25 +289,56 @@ def report_requests(bench: Bench, lengths: Lengths) -> None:
 
 
 def report_idle(bench: Bench, lengths: Lengths) -> None:
-    """Report memory per idle stream. Must run first: memory freed by other parts would hide what streams use."""
-    bench.load("native-idle", MESSAGES, 50).run_against(bench.gateway, 0.3)
-    runs = bench.idle(lengths.idle)
+    """Report memory per idle stream. Must run first: nginx would use freed memory of other parts again."""
+    rows = {"Kimi's text → Messages": 0, "the same, after requests of 40 KB": 40_000}
+    runs = bench.with_nginx(bench.direct_load("native-idle", lengths.idle), [])
     measurements = measure_rounds(runs, 0.5, 1)
+    for name, size in rows.items():
+        # A gateway of its own, because the streams of a row would use freed memory of the row before.
+        with bench.new_gateway() as process:
+            bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, size).run_against(process, 0.3)
+            runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, size), process))
+            measurements.append([runs[-1].measure(0.5)])
     unit = f"memory per idle stream, KiB: {lengths.idle} streams"
     table(runs, measurements, unit, lambda one: one.memory / lengths.idle / 1024, Target(24, is_ratio=False))
+
+
+def report_open(bench: Bench, lengths: Lengths) -> None:
+    """Report whether one worker can keep many streams open, each with an event every few seconds."""
+    count = min(lengths.open, (descriptor_limit() - DESCRIPTORS) // 2)
+    reduced = f", all that `ulimit -n` of {descriptor_limit()} allows" if count < lengths.open else ""
+    with bench.new_gateway(LIMITS.format(count)) as process:
+        bench.load("native-idle", MESSAGES, WARM_UP_STREAMS).run_against(process, 0.3)
+        # The second event of a stream follows within two intervals.
+        seconds = 2 * OPEN_INTERVAL_SECONDS + 2
+        load = bench.load("native-open", MESSAGES, count)
+        try:
+            measurement = load.run_against(process, seconds, OPEN_TIMEOUT_SECONDS)
+        except RuntimeError as error:
+            print(f"\n{count:,} open streams in one worker{reduced}: FAILED: {error}")
+            return
+    verdict = "met" if measurement.streams == count else "MISSED"
+    print(f"\n{count:,} open streams in one worker{reduced}, Kimi's text → Messages")
+    print(f"  streams that received an event in the next {seconds} s   {measurement.streams:9,}  {verdict}")
+    print(f"  seconds until all were open                       {measurement.opening:11.1f}")
+    print(f"  memory per stream, KiB                            {measurement.memory / count / 1024:11.1f}")
+    print(f"  events per second                                 {measurement.events / measurement.seconds:11.0f}")
+    print(f"  CPU per event, µs                                 {per_event(measurement):11.1f}")
+    print(f"  p50, p99 per event, ms       {measurement.p50 / 1e3:23.1f}{measurement.p99 / 1e3:9.1f}")
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="one short round, under a minute")
     options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
-    options.add_argument("--only", choices=["idle", "streams", "requests"], help="run only this part")
+    options.add_argument("--only", choices=["idle", "open", "streams", "requests"], help="run only this part")
     chosen = options.parse_args()
     if sys.platform != "linux" or len(CORES) < 2:
         print("bench.gateway skipped: it needs Linux and two cores")
         return 0
     lengths = QUICK if chosen.quick else FULL
-    parts = {"idle": report_idle, "streams": report_streams, "requests": report_requests}
+    raise_descriptor_limit()
+    parts = {"idle": report_idle, "open": report_open, "streams": report_streams, "requests": report_requests}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         bench = Bench(Path(name), stack, lengths, chosen.rate)
         if bench.nginx is None:

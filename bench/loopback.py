@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,9 @@ __all__ = [
 HERE = Path(__file__).parent
 CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
 UNDER_TEST, REST = CORES[-1], CORES[0]
+OPEN_TIMEOUT_SECONDS = 60.0
+"""Some servers need long until each client has received an event."""
+REPORT_TIMEOUT_SECONDS = 10.0
 NGINX = """\
 daemon off;
 {user}worker_processes 1;
@@ -98,6 +102,10 @@ class Measurement:
     """Growth of the server in bytes, from before the clients connected to the end of the window."""
     reads: int
     """Reads of the clients that had at least one event."""
+    streams: int
+    """Clients that received at least one event."""
+    opening: float
+    """Seconds from the start of the clients until each has received an event."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +116,42 @@ class Load:
     request: Path
     clients: int
 
-    def run_against(self, server: Process, seconds: float) -> Measurement:
-        """Run the clients. The time is counted from when every client has received an event."""
-        memory = server.memory()
+    def run_against(self, server: Process, seconds: float, open_timeout: float = OPEN_TIMEOUT_SECONDS) -> Measurement:
+        """Run the clients. The time is counted from when every client has received an event.
+
+        Raises:
+            RuntimeError: A client received no event within `open_timeout` seconds, or an error.
+        """
+        memory, started = server.memory(), time.monotonic()
         args = [str(self.program), str(server.port), str(self.request), str(self.clients)]
-        with _run_process(args, REST, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        pipe = subprocess.PIPE
+        with _run_process(args, REST, stdin=pipe, stdout=pipe, stderr=pipe) as process:
             assert process.stdin is not None
-            assert process.stdout is not None
-            if process.stdout.readline() != b"open\n":
-                raise RuntimeError(f"the server did not answer the clients: {args}")
-            before = server.cpu()
+            if _read_line(process, open_timeout) != "open":
+                raise RuntimeError(_client_error(process))
+            opening, before = time.monotonic() - started, server.cpu()
             time.sleep(seconds)
             cpu, grown = server.cpu() - before, server.memory() - memory
             process.stdin.close()
-            events, responses, took, p50, p99, reads = process.stdout.readline().split()
-        return Measurement(int(events), int(responses), float(took), float(p50), float(p99), cpu, grown, int(reads))
+            fields = _read_line(process, REPORT_TIMEOUT_SECONDS).split()
+            if not fields:
+                raise RuntimeError(_client_error(process))
+        events, responses, took, p50, p99, reads, streams = map(float, fields)
+        return Measurement(int(events), int(responses), took, p50, p99, cpu, grown, int(reads), int(streams), opening)
+
+
+def _read_line(process: subprocess.Popen[bytes], timeout: float) -> str:
+    """Return the next line of the output; "" if there is none in time."""
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], timeout)[0]:
+        return ""
+    return process.stdout.readline().decode().strip()
+
+
+def _client_error(process: subprocess.Popen[bytes]) -> str:
+    process.kill()
+    assert process.stderr is not None
+    return process.stderr.read().decode(errors="replace").strip() or "the server did not answer all clients in time"
 
 
 def compile_program(folder: Path, name: str) -> Path:

@@ -2,9 +2,10 @@
 
        upstream NAME:MICROSECONDS:FILE ...
 
-   prints the port that it listens on. A request for /NAME/... gets the events of FILE, which are separated by blank
-   lines: the first at once, the others with MICROSECONDS between them; 0: at full speed. ~0000000000000000 in an event
-   is replaced by the time, in microseconds of the monotonic clock. Linux only. */
+   prints the port that it listens on. A request for /NAME/..., or with another path and the model NAME, gets the events
+   of FILE, which are separated by blank lines: the first at once, the others with MICROSECONDS between them; 0: at full
+   speed. ~0000000000000000 in an event is replaced by the time, in microseconds of the monotonic clock. Every GET, such
+   as a health check, gets the list of models. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTIONS 8192
+#define CONNECTIONS 65536
 #define SCRIPTS 32
 #define FILLED 4096    /* bytes kept ready for a stream at full speed */
 #define OUT (64 * 1024)
@@ -31,6 +32,9 @@ static const char STAMP[] = "~0000000000000000";
 static const char STARTED[] =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 static const char ENDED[] = "0\r\n\r\n";
+static const char UNKNOWN[] = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+static const char LISTED[] =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %zu\r\n\r\n";
 
 struct frame { char *bytes; size_t size; char *stamp; };
 struct script { const char *name; int64_t interval; struct frame *frames; size_t count; };
@@ -40,7 +44,8 @@ struct connection {
     size_t next;              /* index of the next frame */
     int64_t due;
     char head[HEAD];          /* request head received so far */
-    size_t head_size, body_left;
+    size_t head_size, body_size, body_left;
+    char *body;               /* body received so far; NULL: the path names the script */
     char *out;
     size_t out_size, out_sent;
 };
@@ -103,6 +108,7 @@ static void drop(struct connection *c) {
     connections[c->fd] = NULL;
     close(c->fd);
     free(c->out);
+    free(c->body);
     free(c);
 }
 
@@ -146,15 +152,51 @@ static int flush(struct connection *c) {
     return 1;
 }
 
+static struct script *script_in_path(const char *head) {
+    char *path = strchr(head, '/');
+    for (size_t n = 0; path && n < script_count; n++) {
+        size_t size = strlen(scripts[n].name);
+        if (!strncmp(path + 1, scripts[n].name, size) && path[size + 1] == '/') return &scripts[n];
+    }
+    return NULL;
+}
+
+static struct script *script_of_model(const char *body, size_t size) {
+    for (size_t n = 0; body && n < script_count; n++) {
+        char field[128];
+        for (int spaced = 0; spaced < 2; spaced++) {
+            snprintf(field, sizeof field, "\"model\":%s\"%s\"", spaced ? " " : "", scripts[n].name);
+            if (memmem(body, size, field, strlen(field))) return &scripts[n];
+        }
+    }
+    return NULL;
+}
+
+/* List all models; below /NAME/, only the model NAME. */
+static void list_models(struct connection *c, struct script *only) {
+    char list[OUT / 4] = "{\"object\":\"list\",\"data\":[", head[256];
+    size_t size = strlen(list), first = only ? (size_t)(only - scripts) : 0, end = only ? first + 1 : script_count;
+    for (size_t n = first; n < end; n++)
+        size += (size_t)snprintf(list + size, sizeof list - size,
+                                 "%s{\"id\":\"%s\",\"object\":\"model\",\"created\":1,\"owned_by\":\"bench\"}",
+                                 n > first ? "," : "", scripts[n].name);
+    size += (size_t)snprintf(list + size, sizeof list - size, "]}");
+    put(c, head, (size_t)snprintf(head, sizeof head, LISTED, size));
+    put(c, list, size);
+}
+
 static void begin(struct connection *c) {
     static uint64_t begun;
-    struct script *s = NULL;
-    char *path = strchr(c->head, '/');
-    for (size_t n = 0; n < script_count; n++) {
-        size_t size = strlen(scripts[n].name);
-        if (path && !strncmp(path + 1, scripts[n].name, size) && path[size + 1] == '/') s = &scripts[n];
+    struct script *s = script_in_path(c->head);
+    if (!strncmp(c->head, "GET ", 4)) { list_models(c, s); return; }
+    if (!s) s = script_of_model(c->body, c->body_size);
+    free(c->body);
+    c->body = NULL;
+    if (!s) {
+        fprintf(stderr, "no script for: %.60s\n", c->head);
+        put(c, UNKNOWN, sizeof UNKNOWN - 1);
+        return;
     }
-    if (!s) { fprintf(stderr, "no script for: %.60s\n", c->head); exit(1); }
     c->script = s;
     c->next = 0;
     put(c, STARTED, sizeof STARTED - 1);
@@ -163,14 +205,21 @@ static void begin(struct connection *c) {
     c->due = now() + s->interval + (int64_t)((double)s->interval * (double)(++begun * 618 % 1000) / 1000);
 }
 
+static void take_body(struct connection *c, const char *bytes, size_t size) {
+    if (size > c->body_left) size = c->body_left;
+    if (c->body) memcpy(c->body + c->body_size, bytes, size);
+    c->body_size += size;
+    c->body_left -= size;
+    if (!c->body_left) begin(c);
+}
+
 /* A request is complete with its head and the number of bytes in content-length. */
 static void take(struct connection *c, const char *bytes, size_t size) {
     if (c->body_left) {
-        c->body_left -= size < c->body_left ? size : c->body_left;
-        if (!c->body_left) begin(c);
+        take_body(c, bytes, size);
         return;
     }
-    size_t room = HEAD - 1 - c->head_size, kept = size < room ? size : room;
+    size_t room = HEAD - 1 - c->head_size, kept = size < room ? size : room, before = c->head_size;
     memcpy(c->head + c->head_size, bytes, kept);
     c->head_size += kept;
     c->head[c->head_size] = 0;
@@ -179,17 +228,18 @@ static void take(struct connection *c, const char *bytes, size_t size) {
         if (kept < size) { fprintf(stderr, "a head that is too long\n"); exit(1); }
         return;
     }
-    size_t body = length && length < end ? strtoul(length + 17, NULL, 10) : 0;
-    size_t came = c->head_size - (size_t)(end + 4 - c->head) + (size - kept);
-    c->head_size = 0;
-    c->body_left = body > came ? body - came : 0;
-    if (!c->body_left) begin(c);
+    size_t head = (size_t)(end + 4 - c->head) - before; /* bytes of this read that belong to the head */
+    c->body_left = length && length < end ? strtoul(length + 17, NULL, 10) : 0;
+    c->body_size = c->head_size = 0;
+    if (c->body_left && !script_in_path(c->head)) c->body = malloc(c->body_left);
+    take_body(c, bytes + head, size - head);
 }
 
 static void read_available(struct connection *c) {
     static char bytes[256 * 1024];
     ssize_t size = recv(c->fd, bytes, sizeof bytes, 0);
-    if (size == 0 || (size < 0 && errno != EAGAIN)) { drop(c); return; }
+    int http2 = size > 3 && !c->head_size && !c->body_left && !memcmp(bytes, "PRI ", 4); /* as a probe for gRPC */
+    if (size == 0 || http2 || (size < 0 && errno != EAGAIN)) { drop(c); return; }
     if (size > 0) {
         take(c, bytes, (size_t)size);
         flush(c);
