@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.conformance_page import page
 from bench.peers import Peer, ccr, litellm
-from bench.peers.install import PEERS
+from bench.peers.install import PEERS, CannotInstall
 from bench.peers.running import free_port, run_peer
 from interlingua import __version__
 from interlingua.faults.apis import APIS, MESSAGES_PATH
@@ -168,7 +168,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unknown gateway {min(unknown)!r}; known: {', '.join(GATEWAYS)}")
     FOUND.mkdir(parents=True, exist_ok=True)
     for name in () if args.page else args.gateways or GATEWAYS:
-        (FOUND / f"{name}.json").write_text(json.dumps(judge(name)), encoding="utf-8")
+        try:
+            judged = judge(name)
+        except CannotInstall as error:
+            sys.exit(str(error))
+        (FOUND / f"{name}.json").write_text(json.dumps(judged), encoding="utf-8")
         write_page()  # now, because the next gateway may fail
     missing = write_page()
     print(PAGE)

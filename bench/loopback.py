@@ -164,14 +164,15 @@ def compile_program(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def upstream(program: Path, scripts: Sequence[tuple[str, int, Path]]) -> Iterator[Process]:
+def upstream(program: Path, scripts: Sequence[tuple[str, int, Path]], api: str = "") -> Iterator[Process]:
     """Run the upstream program.
 
     Args:
-        program: The compile_program program.
+        program: The compiled program.
         scripts: Name, microseconds between two events, and file of each script.
+        api: End of the paths that the upstream offers; "" for all paths.
     """
-    args = [str(program), *(f"{name}:{interval}:{path}" for name, interval, path in scripts)]
+    args = [str(program), api, *(f"{name}:{interval}:{path}" for name, interval, path in scripts)]
     with _run_process(args, REST, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Process(process.pid, int(process.stdout.readline()))

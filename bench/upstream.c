@@ -1,11 +1,11 @@
 /* An upstream with minimal cost: it answers every POST with the events of a script, each at its time.
 
-       upstream NAME:MICROSECONDS:FILE ...
+       upstream API NAME:MICROSECONDS:FILE ...
 
    prints the port that it listens on. A request for /NAME/..., or with another path and the model NAME, gets the events
    of FILE, which are separated by blank lines: the first at once, the others with MICROSECONDS between them; 0: at full
-   speed. ~0000000000000000 in an event is replaced by the time, in microseconds of the monotonic clock. Every GET, such
-   as a health check, gets the list of models. Linux only. */
+   speed. ~0000000000000000 in an event is replaced by the time, in microseconds of the monotonic clock. Requests whose
+   path does not end in API get 404. Every GET, such as a health check, gets the list of models. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,6 +50,7 @@ struct connection {
     size_t out_size, out_sent;
 };
 
+static const char *api;
 static struct script scripts[SCRIPTS];
 static size_t script_count;
 static struct connection *connections[CONNECTIONS];
@@ -152,6 +153,12 @@ static int flush(struct connection *c) {
     return 1;
 }
 
+static int is_of_api(const char *head) {
+    const char *path = strchr(head, '/');
+    size_t size = path ? strcspn(path, " ?\r") : 0, wanted = strlen(api);
+    return size >= wanted && !strncmp(path + size - wanted, api, wanted);
+}
+
 static struct script *script_in_path(const char *head) {
     char *path = strchr(head, '/');
     for (size_t n = 0; path && n < script_count; n++) {
@@ -190,10 +197,10 @@ static void begin(struct connection *c) {
     struct script *s = script_in_path(c->head);
     if (!strncmp(c->head, "GET ", 4)) { list_models(c, s); return; }
     if (!s) s = script_of_model(c->body, c->body_size);
+    if (s && !is_of_api(c->head)) s = NULL;
     free(c->body);
     c->body = NULL;
     if (!s) {
-        fprintf(stderr, "no script for: %.60s\n", c->head);
         put(c, UNKNOWN, sizeof UNKNOWN - 1);
         return;
     }
@@ -283,7 +290,9 @@ int main(int argc, char **argv) {
     socklen_t size = sizeof where;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int n = 1; n < argc; n++) load(argv[n]);
+    if (argc < 2) { fprintf(stderr, "API NAME:MICROSECONDS:FILE ...\n"); return 2; }
+    api = argv[1];
+    for (int n = 2; n < argc; n++) load(argv[n]);
     if (bind(listener, (struct sockaddr *)&where, size) || listen(listener, 4096)) fail("listen");
     getsockname(listener, (struct sockaddr *)&where, &size);
     printf("%d\n", ntohs(where.sin_port));

@@ -8,7 +8,8 @@ home and environment, and ends with its block or with this process, whichever co
 """
 
 from bench.peers.ccr import ccr
+from bench.peers.forwarding import agentic_api, sglang_router, smg
 from bench.peers.litellm import litellm
 from bench.peers.running import Peer
 
-__all__ = ["Peer", "ccr", "litellm"]
+__all__ = ["Peer", "agentic_api", "ccr", "litellm", "sglang_router", "smg"]

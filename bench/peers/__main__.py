@@ -1,51 +1,50 @@
-"""Benchmark of our gateway against nginx, LiteLLM and claude-code-router: one table from one run.
+"""Benchmark of our gateway against nginx and other gateways: one page from one run.
 
-    python -m bench.peers            about ten minutes; the first time two more, to install the peers
+    python -m bench.peers            under ten minutes; the first time two more, to install the peers
     python -m bench.peers --quick    one short round, less exact
     python -m bench.peers --write    the same, and write the results to docs/peers.md
 
-All have the same upstream and the same clients, and take turns on one core; the other core is for the rest. nginx only
-forwards bytes; the others parse and translate. The pace of the streams is slow enough for all. Only ratios can be
-compared between machines. Needs Linux, two cores, a C compiler, nginx and npm.
+All have the same upstream and the same clients, and take turns on one core; the other core is for the rest. nginx,
+agentic-api, sglang-router and smg forward the same API; the others parse and translate. A server that cannot be
+installed or started, or that answers wrong, has a row with the reason. Only ratios can be compared between machines.
+Needs Linux, two cores, a C compiler, nginx and npm.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.gateway import CONFIG, Run, measure_rounds
-from bench.loopback import (
-    CORES,
-    UNDER_TEST,
-    Load,
-    Measurement,
-    Process,
-    compile_program,
-    gateway,
-    nginx,
-    pin_to_core,
-    upstream,
-)
-from bench.peers import ccr, install, litellm
-from bench.peers.report import Loads, Row, report
-from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
-
-CHAT, MESSAGES = "openai-chat", "anthropic-messages"
+from bench.gateway import Run, reads_per_event
+from bench.loopback import CORES, Measurement
+from bench.peers.contenders import CHAT, CHECK, ROWS, Comparison, Contender, Running, Servers
+from bench.peers.features import try_features
+from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, report
+from bench.traffic import native, short, structured
+from interlingua.gateway.settings.descriptor_limit import raise_descriptor_limit
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
-STREAMS, RATE = 20, 10
-"""LiteLLM uses a whole core at about 700 events per second, and other programs use the cores too."""
+PACES = (Pace(streams=20, rate=10), Pace(streams=20, rate=50))
+"""LiteLLM uses a whole core at 700 to 1,000 events per second."""
 TOGETHER, BURST = 4, 1000
 """Number of streams at full speed, and events in each. LiteLLM reads one such stream to its end before the next, and
 the time window starts only when every client has received an event."""
 SIZES = (40_000, 400_000)
+CHECK_INTERVAL_MICROSECONDS = 5_000
+HELD = 0.95
+"""Part of the events that clients receive directly from the upstream, from which on a pace counts as held."""
+IDLE_WARM_UP_STREAMS = 10
+"""Streams before the memory of others is measured. They must be few, because their memory is used again."""
+BUSY_CORE = 0.85
+"""Part of a core from which on a server counts as at its limit."""
 
 
 @dataclass(frozen=True)
@@ -57,145 +56,148 @@ class Lengths:
     idle: int
 
 
-FULL = Lengths(rounds=3, paced=3.0, saturated=1.5, request=1.5, idle=200)
+FULL = Lengths(rounds=3, paced=3.0, saturated=1.0, request=1.5, idle=200)
 QUICK = Lengths(rounds=1, paced=2.0, saturated=0.8, request=0.8, idle=100)
 
 
-@dataclass(frozen=True)
-class Contender:
-    """One row of the table: a server, and how to send requests to it."""
+class Progress:
+    """Lines on stderr with the time since the start."""
 
-    name: str
-    server: Process
-    wire: str
-    ask: Callable[[str], str]
-    """Return the model id that selects a script."""
-    scripts: str = "structured"
-    first: bool = True
-    """True for the first row of its server. Later rows reuse freed memory, so their memory is not measured."""
-    forwarded: bool = False
-    """True if requests use the upstream's path instead of the path of the wire."""
+    def __init__(self) -> None:
+        self._start = time.monotonic()
 
-    def path(self, script: str) -> str:
-        return f"/{script}/v1/chat/completions" if self.forwarded else PATHS[self.wire]
+    def __call__(self, message: str) -> None:
+        print(f"{time.monotonic() - self._start:4.0f} s  {message}", file=sys.stderr, flush=True)
 
 
-class Comparison:
-    """Upstream, and the servers that are compared."""
-
-    def __init__(self, folder: Path, stack: ExitStack, lengths: Lengths) -> None:
-        self._folder = folder
-        self._client = compile_program(folder, "client")
-        # The first half is text, the second half a call; the time window covers the middle.
-        count = int(RATE * (lengths.paced + 1))
-        scripts = {
-            "structured-paced": (1_000_000 // RATE, structured(count)),
-            "native-paced": (1_000_000 // RATE, native(count)),
-            "structured-saturated": (0, structured(BURST)),
-            "native-saturated": (0, native(BURST)),
-            "structured-idle": (3600_000_000, structured(2)),
-            "native-idle": (3600_000_000, native(2)),
-            "structured-short": (0, short(CHAT)),
-            "native-short": (0, short(CHAT)),
-        }
-        files = [(name, pause, self._write_file(name, text.encode())) for name, (pause, text) in scripts.items()]
-        self.model = stack.enter_context(upstream(compile_program(folder, "upstream"), files))
-        self._urls = {name: f"http://127.0.0.1:{self.model.port}/{name}/v1" for name in scripts}
-
-    def contenders(self, stack: ExitStack) -> list[Contender]:
-        """Start all servers."""
-        passing = stack.enter_context(nginx(self._folder, self.model))
-        ours = stack.enter_context(gateway(self._folder, self._config()))
-        with pin_to_core(UNDER_TEST):
-            lite = stack.enter_context(litellm(self._urls))
-            router = stack.enter_context(ccr(self._urls))
-        their, routing = Process(lite.pid, lite.port), Process(router.pid, router.port)
-        return [
-            Contender("nginx", passing, CHAT, _same, forwarded=True),
-            Contender("ours, Messages → Kimi's text", ours, MESSAGES, _same, "native"),
-            Contender("ours, Messages → chat", ours, MESSAGES, _same, first=False),
-            Contender("ours, chat → chat", ours, CHAT, _same, first=False),
-            Contender("LiteLLM, Messages → chat", their, MESSAGES, lite.ask),
-            Contender("LiteLLM, chat → chat", their, CHAT, lite.ask, first=False),
-            Contender("claude-code-router, Messages → chat", routing, MESSAGES, router.ask),
-        ]
-
-    def run(self, one: Contender, kind: str, clients: int, size: int = 0) -> Run:
-        script = f"{one.scripts}-{kind}"
-        model = one.ask(script)
-        body = agent_request(one.wire, model, size) if size else small_request(one.wire, model)
-        file = self._write_file(f"{script}.{one.name}.{size}".replace("/", "-"), http_request(one.path(script), body))
-        return Run(one.name, Load(self._client, file, clients), one.server)
-
-    def direct(self) -> Run:
-        """Return clients that send requests directly to the upstream."""
-        return self.run(Contender("direct", self.model, CHAT, _same, forwarded=True), "paced", STREAMS)
-
-    def _config(self) -> str:
-        upstreams = "".join(f"  {name}: {{url: '{url}', api: {CHAT}}}\n" for name, url in self._urls.items())
-        models = "".join(
-            f"  {name}: {{upstream: {name}, model: {name}, dialect: "
-            f"{'kimi_k2' if name.startswith('native') else 'standard'}}}\n"
-            for name in self._urls
-        )
-        return CONFIG.format(upstreams=upstreams, models=models)
-
-    def _write_file(self, name: str, text: bytes) -> Path:
-        path = self._folder / name
-        path.write_bytes(text)
-        return path
+def scripts(lengths: Lengths) -> dict[str, tuple[int, str]]:
+    """Return the interval in microseconds and the events of each script of the upstream."""
+    found: dict[str, tuple[int, str]] = {}
+    for name, stream in (("structured", structured), ("native", native)):
+        for pace in PACES:
+            # The first half is text, the second half a call; the time window covers the middle.
+            found[f"{name}-{pace.events}"] = (1_000_000 // pace.rate, stream(int(pace.rate * (lengths.paced + 1))))
+        found[f"{name}-saturated"] = (0, stream(BURST))
+        found[f"{name}-idle"] = (3600_000_000, stream(2))
+        found[f"{name}-short"] = (0, short(CHAT))
+        found[f"{name}-{CHECK}"] = (CHECK_INTERVAL_MICROSECONDS, stream(20))
+    return found
 
 
-def _same(name: str) -> str:
-    return name
+class Benchmark:
+    """All measurements of one run. A row that has failed once is left out from then on."""
 
+    def __init__(self, comparison: Comparison, lengths: Lengths, progress: Progress) -> None:
+        self._comparison = comparison
+        self._lengths = lengths
+        self._progress = progress
 
-def compare(comparison: Comparison, lengths: Lengths) -> list[Row]:
-    # Unfinished streams may stay in a peer, so events and requests are measured with newly started servers.
-    with ExitStack() as stack:
-        log("starting all: idle streams")
-        all_ = comparison.contenders(stack)
-        measure_rounds([comparison.run(one, "short", 4) for one in all_], 1.0, 1)
-        idle = {one.name: comparison.run(one, "idle", lengths.idle).measure(0.5).memory for one in all_ if one.first}
-    with ExitStack() as stack:
-        log("starting all: events and requests")
-        all_ = comparison.contenders(stack)
-        measure_rounds([comparison.run(one, "short", 4) for one in all_], 1.0, 1)
-        log("paced streams")
-        runs = [comparison.direct(), *(comparison.run(one, "paced", STREAMS) for one in all_)]
-        direct, *paced = measure_rounds(runs, lengths.paced, lengths.rounds)
-        log("requests")
-        requests = {
-            size: measure_rounds(
-                [comparison.run(one, "short", 4, size) for one in all_], lengths.request, lengths.rounds
+    def run(self) -> Results:
+        # Unfinished streams may stay in a peer, and freed memory is used again: events and requests are measured with
+        # newly started servers.
+        with ExitStack() as stack:
+            servers = self._start(stack)
+            self._progress("idle streams")
+            self._measure(servers, servers.rows(), "idle", IDLE_WARM_UP_STREAMS, 0.3)
+            idle = self._idle(servers)
+        with ExitStack() as stack:
+            servers = self._start(stack, servers.failures)
+            self._progress("warming up")
+            self._measure(servers, servers.rows(), "short", 4, 1.0)
+            streams = {pace.events: self._paced(servers, pace) for pace in PACES}
+            requests = {
+                size: self._rounds(servers, f"requests of {size // 1000} KB", "short", 4, self._lengths.request, size)
+                for size in SIZES
+            }
+            fast = self._rounds(servers, "streams at full speed", "saturated", TOGETHER, self._lengths.saturated)
+            self._progress("features")
+            tried = try_features(servers)
+        rows = []
+        for one in ROWS:
+            if one.name in servers.failures:
+                rows.append(Row(one.name, one.forwards, servers.failures[one.name]))
+                continue
+            small, large = ([_cpu_per_response(seen) for seen in requests[size][one.name]] for size in SIZES)
+            rows.append(
+                Row(
+                    one.name,
+                    one.forwards,
+                    paces={events: streams[events][one.name] for events in streams},
+                    idle=idle.get(one.name),
+                    small=small,
+                    large=large,
+                    fast=[seen.events / seen.seconds for seen in fast[one.name]],
+                )
             )
-            for size in SIZES
-        }
-        log("saturated streams")
-        fast = measure_rounds(
-            [comparison.run(one, "saturated", TOGETHER) for one in all_], lengths.saturated, lengths.rounds
-        )
-    return [
-        Row(
-            one.name,
-            event=[seen.cpu / max(1, seen.events) * 1e6 for seen in paced[n]],
-            p50=[max(1.0, seen.p50 - alone.p50) for seen, alone in zip(paced[n], direct, strict=True)],
-            kept=_rate(paced[n]) > 0.9 * STREAMS * RATE,
-            idle=idle[one.name] / lengths.idle / 1024 if one.first else None,
-            small=[seen.cpu / max(1, seen.responses) * 1e3 for seen in requests[SIZES[0]][n]],
-            large=[seen.cpu / max(1, seen.responses) * 1e3 for seen in requests[SIZES[1]][n]],
-            fast=[seen.events / seen.seconds for seen in fast[n]],
-        )
-        for n, one in enumerate(all_)
-    ]
+        return Results(rows, tried)
+
+    def _start(self, stack: ExitStack, failures: dict[str, str] | None = None) -> Servers:
+        self._progress("starting all servers")
+        return self._comparison.start(stack, failures or {})
+
+    def _idle(self, servers: Servers) -> dict[str, float]:
+        """Return the KiB per idle stream, for the first row of each server."""
+        first = [one for one in servers.rows() if one.first]
+        count = self._lengths.idle
+        measured = self._measure(servers, first, "idle", count, 0.5)
+        return {name: seen.memory / count / 1024 for name, seen in measured.items()}
+
+    def _paced(self, servers: Servers, pace: Pace) -> dict[str, PacedStreams]:
+        kind = str(pace.events)
+        direct: list[Measurement] = []
+
+        def measure_direct() -> None:
+            direct.append(self._comparison.direct(kind, pace.streams).measure(self._lengths.paced))
+
+        found = self._rounds(servers, str(pace), kind, pace.streams, self._lengths.paced, before=measure_direct)
+        return {name: _paced_streams(seen, direct) for name, seen in found.items() if len(seen) == len(direct)}
+
+    def _rounds(
+        self,
+        servers: Servers,
+        title: str,
+        kind: str,
+        clients: int,
+        seconds: float,
+        size: int = 0,
+        before: Callable[[], None] = lambda: None,
+    ) -> dict[str, list[Measurement]]:
+        """Measure every row in every round. The rows take turns. `before` runs before each round."""
+        found: dict[str, list[Measurement]] = {one.name: [] for one in ROWS}
+        for number in range(self._lengths.rounds):
+            self._progress(f"{title}, round {number + 1} of {self._lengths.rounds}")
+            before()
+            for name, seen in self._measure(servers, servers.rows(), kind, clients, seconds, size).items():
+                found[name].append(seen)
+        return found
+
+    def _measure(
+        self, servers: Servers, rows: list[Contender], kind: str, clients: int, seconds: float, size: int = 0
+    ) -> dict[str, Measurement]:
+        def run(one: Contender, server: Running) -> Run:
+            return self._comparison.run(one, server, kind, clients, size)
+
+        return servers.measure(rows, run, seconds)
 
 
-def _rate(seen: list[Measurement]) -> float:
-    return sum(one.events for one in seen) / sum(one.seconds for one in seen)
+def _paced_streams(seen: list[Measurement], direct: list[Measurement]) -> PacedStreams:
+    seconds = sum(one.seconds for one in seen)
+    rate = sum(one.events for one in seen) / seconds
+    # Some events have no time stamp, and the second one of a stream is late: the upstream has less than the full rate.
+    direct_rate = sum(one.events for one in direct) / sum(one.seconds for one in direct)
+    return PacedStreams(
+        cpu=[one.cpu / max(1, one.events) * 1e6 for one in seen],
+        p50=[max(1.0, one.p50 - alone.p50) for one, alone in zip(seen, direct, strict=True)],
+        reads=[reads_per_event(one) for one in seen],
+        rate=rate,
+        held=rate >= HELD * direct_rate,
+        at_limit=sum(one.cpu for one in seen) / seconds >= BUSY_CORE,
+    )
 
 
-def log(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+def _cpu_per_response(seen: Measurement) -> float:
+    """Return the CPU time in milliseconds."""
+    return seen.cpu / max(1, seen.responses) * 1e3
 
 
 def main() -> int:
@@ -208,20 +210,25 @@ def main() -> int:
     if sys.platform != "linux" or len(CORES) < 2 or not shutil.which("nginx"):
         print("bench.peers skipped: it needs Linux, two cores and nginx (apt-get install nginx-light)")
         return 0
-    install.litellm()
-    install.ccr()
+    raise_descriptor_limit()
+    lengths = QUICK if chosen.quick else FULL
+    progress = Progress()
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        rows = compare(Comparison(Path(name), stack, lengths := QUICK if chosen.quick else FULL), lengths)
-    loads = Loads(
-        paced=f"{STREAMS} streams × {RATE} events/s",
-        saturated=f"{TOGETHER} streams of {BURST} events",
+        results = Benchmark(Comparison(Path(name), stack, scripts(lengths)), lengths, progress).run()
+    environment = Environment(
+        load_before=load_before,
+        load_after=os.getloadavg()[0],
+        paces=PACES,
+        saturated=f"{TOGETHER} streams of {BURST:,} events",
         idle=lengths.idle,
         rounds=lengths.rounds,
     )
-    page = report(rows, loads)
+    page = report(results, environment)
     print(page)
     if chosen.write:
         PAGE.write_text(page, encoding="utf-8")
+    progress("done")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""LiteLLM's proxy, started as its documentation says, with chat completions upstream; it also offers `/v1/messages`."""
+"""LiteLLM's proxy, started as its documentation says, with chat completions upstream, for clients of three APIs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,14 @@ def _config(models: Mapping[str, str], key: str, timeout: float | None) -> dict[
     served = [
         {
             "model_name": name,
-            "litellm_params": {"model": f"openai/{name}", "api_base": url, "api_key": key, **timeouts},
+            "litellm_params": {
+                "model": f"openai/{name}",
+                "api_base": url,
+                "api_key": key,
+                # Otherwise LiteLLM forwards Responses as they are.
+                "use_chat_completions_api": True,
+                **timeouts,
+            },
         }
         for name, url in models.items()
     ]

@@ -1,13 +1,19 @@
-"""Tests of the benchmarks: their streams and requests are valid, and the page of peers reports missed targets."""
+"""Tests of the benchmarks: their streams and requests are valid, and the page of peers is fair and complete."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 import interlingua as il
-from bench.peers.report import Loads, Row, report
+from bench.gateway import Run
+from bench.loopback import Process
+from bench.peers.contenders import ROWS, Contender, Running, Servers
+from bench.peers.features import FEATURES, GATEWAYS, NOTES, SOURCES, TRIED
+from bench.peers.probes import Reply, check_reply, count_argument_events
+from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, report
 from bench.traffic import EVENT, PATHS, agent_request, native, short, small_request, structured
 
 
@@ -44,16 +50,100 @@ def test_requests_have_size_and_tools_of_agents(wire: str) -> None:
     assert il.translate_request(small_request(wire, "m"), wire, "openai-chat")["stream"] is True
 
 
+OURS = ("ours, Messages → Kimi's text", "ours, Messages → chat", "ours, chat → chat")
+ENVIRONMENT = Environment(0.1, 1.2, (Pace(20, 10), Pace(20, 50)), "4 streams of 1,000 events", 200, 3)
+
+
+def peers_row(name: str, cost: float, held: bool = True, at_limit: bool = False, reads: float = 1.0) -> Row:
+    each = [cost, 2 * cost, 3 * cost]
+    streams = PacedStreams(each, each, [reads] * 3, 200, held, at_limit)
+    return Row(name, paces={200: streams, 1000: streams}, idle=cost, small=each, large=each, fast=each)
+
+
+def peers_page(changed: dict[str, Row]) -> str:
+    """Return the page of our rows with cost 1 and the others with cost 30, except for these rows."""
+    rows = {one.name: peers_row(one.name, 1 if one.name in (*OURS, "nginx") else 30) for one in ROWS}
+    return report(Results([*(rows | changed).values()], {"a feature": {"LiteLLM": "yes"}}), ENVIRONMENT)
+
+
 def test_peers_page_reports_missed_targets() -> None:
-    names = ["nginx", "ours, Messages → Kimi's text", "ours, Messages → chat", "ours, chat → chat"]
-    theirs = ["LiteLLM, Messages → chat", "LiteLLM, chat → chat", "claude-code-router, Messages → chat"]
-
-    def row(name: str, cost: float) -> Row:
-        each = [cost, 2 * cost, 3 * cost]
-        return Row(name, each, each, cost < 100, cost if name in (names[1], theirs[0]) else None, each, each, each)
-
-    page = report([row(name, 1) for name in names] + [row(name, 20) for name in theirs], Loads("paced", "fast", 9, 3))
+    page = peers_page({})
     assert "All targets are met." in page
-    page = report([row(name, 2) for name in names] + [row(name, 20) for name in theirs], Loads("paced", "fast", 9, 3))
-    assert "| CPU per event, chat → chat, against LiteLLM | ≥ 12 × less | 10 × | **missed** |" in page
-    assert "Missed: 6 of 11" in page
+    page = peers_page({name: peers_row(name, 4) for name in OURS})
+    assert "| CPU per event, chat → chat, against LiteLLM, 1,000 events/s | ≥ 12 × less | 7.5 × | **missed** |" in page
+    assert "Missed: 11 of 13; undecided: 0." in page
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("ours, chat → chat", {"held": False}, "30 ×: ours did not hold the pace | undecided |"),
+        ("ours, chat → chat", {"reads": 0.5}, "30 ×: ours grouped more events | undecided |"),
+        ("LiteLLM, chat → chat", {"held": False}, "30 ×: the peer did not hold the pace | undecided |"),
+        (
+            "LiteLLM, chat → chat",
+            {"held": False, "at_limit": True},
+            "30 × (the peer at its limit, 200 events/s) | met |",
+        ),
+    ],
+)
+def test_peers_page_compares_only_rows_at_same_pace(name: str, row: dict[str, Any], expected: str) -> None:
+    page = peers_page({name: peers_row(name, 1 if name in OURS else 30, **row)})
+    assert f"| CPU per event, chat → chat, against LiteLLM, 200 events/s | ≥ 8 × less | {expected}" in page
+
+
+def test_peers_page_shows_failed_peer_with_reason() -> None:
+    name = "LiteLLM, chat → chat"
+    page = peers_page({name: Row(name, failure="HTTP 500")})
+    assert f"| {name} | failed: HTTP 500 |" in page
+    assert (
+        f"| CPU per request of 40 KB, chat → chat, against LiteLLM | ≥ 25 × less | {name} failed | undecided |" in page
+    )
+    assert "Missed: 0 of 13; undecided: 4." in page
+
+
+def test_failed_start_of_peer_is_a_failure_of_its_rows() -> None:
+    servers = Servers({"nginx": "an earlier reason"})
+    servers.fail_server("LiteLLM", RuntimeError("no\n  port"))
+    assert servers.failures == {
+        "nginx": "an earlier reason",
+        "LiteLLM, Messages → chat": "no port",
+        "LiteLLM, chat → chat": "no port",
+    }
+    assert "ours, chat → chat" in [one.name for one in servers.rows()]
+
+
+def test_failed_measurement_does_not_end_comparison() -> None:
+    servers = Servers({})
+    servers.running = {one.server: Running(Process(0, 0), str) for one in ROWS}
+
+    def run(one: Contender, server: Running) -> Run:
+        raise RuntimeError(f"{one.name} has closed port {server.process.port}")
+
+    assert servers.measure(ROWS[:2], run, 1.0) == {}
+    assert list(servers.failures) == [one.name for one in ROWS[:2]]
+
+
+def test_every_feature_has_a_known_source() -> None:
+    facts = [fact for row in FEATURES.values() for fact in row.values()] + list(NOTES.values())
+    assert [fact for fact in facts if not fact.sources or set(fact.sources) - set(SOURCES)] == []
+    assert [title for title, row in FEATURES.items() if set(row) - set(GATEWAYS) or "ours" not in row] == []
+    assert {title for title, _ in NOTES} <= set(TRIED)
+
+
+@pytest.mark.parametrize("wire", PATHS)
+@pytest.mark.parametrize(
+    ("stream", "dialect", "expected"),
+    [(structured(20), "standard", ""), (native(20), "kimi_k2", ""), (native(20), "standard", "the call is text")],
+)
+def test_reply_of_gateway_is_right_if_its_call_is_a_call(stream: str, dialect: str, expected: str, wire: str) -> None:
+    translator = il.Translator("openai-chat", wire, dialect)
+    reply = Reply(200, translator.feed(stream.encode()) + translator.close())
+    assert check_reply(reply, wire) == expected
+    if not expected:
+        assert count_argument_events(reply, wire) >= 10
+
+
+def test_reply_in_other_api_is_wrong() -> None:
+    assert check_reply(Reply(200, structured(20).encode()), "anthropic-messages") == "not a complete reply"
+    assert check_reply(Reply(404, b"nothing here"), "openai-chat") == "HTTP 404 nothing here"
