@@ -37,7 +37,8 @@ PACES = (Pace(streams=20, rate=10), Pace(streams=20, rate=50))
 TOGETHER, BURST = 4, 1000
 """Number of streams at full speed, and events in each. LiteLLM reads one such stream to its end before the next, and
 the time window starts only when every client has received an event."""
-SIZES = (40_000, 400_000)
+SMALL, LARGE = 40_000, 400_000
+"""Bytes of requests."""
 CHECK_INTERVAL_MICROSECONDS = 5_000
 HELD = 0.95
 """Part of the events that clients receive directly from the upstream, from which on a pace counts as held."""
@@ -52,12 +53,14 @@ class Lengths:
     rounds: int
     paced: float
     saturated: float
-    request: float
+    small: float
+    large: float
     idle: int
 
 
-FULL = Lengths(rounds=3, paced=3.0, saturated=1.0, request=1.5, idle=200)
-QUICK = Lengths(rounds=1, paced=2.0, saturated=0.8, request=0.8, idle=100)
+# LiteLLM answers four requests of 400 KB together, in about 1.5 seconds.
+FULL = Lengths(rounds=3, paced=3.0, saturated=1.0, small=1.5, large=3.0, idle=200)
+QUICK = Lengths(rounds=1, paced=2.0, saturated=0.8, small=0.8, large=1.5, idle=100)
 
 
 class Progress:
@@ -97,39 +100,32 @@ class Benchmark:
         # newly started servers.
         with ExitStack() as stack:
             servers = self._start(stack)
-            self._progress("idle streams")
-            self._measure(servers, servers.rows(), "idle", IDLE_WARM_UP_STREAMS, 0.3)
             idle = self._idle(servers)
         with ExitStack() as stack:
             servers = self._start(stack, servers.failures)
             self._progress("warming up")
             self._measure(servers, servers.rows(), "short", 4, 1.0)
             streams = {pace.events: self._paced(servers, pace) for pace in PACES}
-            requests = {
-                size: self._rounds(servers, f"requests of {size // 1000} KB", "short", 4, self._lengths.request, size)
-                for size in SIZES
-            }
+            small = self._rounds(servers, "requests of 40 KB", "short", 4, self._lengths.small, SMALL)
+            large = self._rounds(servers, "requests of 400 KB", "short", 4, self._lengths.large, LARGE)
             fast = self._rounds(servers, "streams at full speed", "saturated", TOGETHER, self._lengths.saturated)
             self._progress("features")
             tried = try_features(servers)
-        rows = []
-        for one in ROWS:
+
+        def row(one: Contender) -> Row:
             if one.name in servers.failures:
-                rows.append(Row(one.name, one.forwards, servers.failures[one.name]))
-                continue
-            small, large = ([_cpu_per_response(seen) for seen in requests[size][one.name]] for size in SIZES)
-            rows.append(
-                Row(
-                    one.name,
-                    one.forwards,
-                    paces={events: streams[events][one.name] for events in streams},
-                    idle=idle.get(one.name),
-                    small=small,
-                    large=large,
-                    fast=[seen.events / seen.seconds for seen in fast[one.name]],
-                )
+                return Row(one.name, one.forwards, servers.failures[one.name])
+            return Row(
+                one.name,
+                one.forwards,
+                paces={events: streams[events][one.name] for events in streams},
+                idle=idle.get(one.name),
+                small=[_cpu_per_response(seen) for seen in small[one.name]],
+                large=[_cpu_per_response(seen) for seen in large[one.name]],
+                fast=[seen.events / seen.seconds for seen in fast[one.name]],
             )
-        return Results(rows, tried)
+
+        return Results([row(one) for one in ROWS], tried)
 
     def _start(self, stack: ExitStack, failures: dict[str, str] | None = None) -> Servers:
         self._progress("starting all servers")
@@ -137,8 +133,11 @@ class Benchmark:
 
     def _idle(self, servers: Servers) -> dict[str, float]:
         """Return the KiB per idle stream, for the first row of each server."""
+        self._progress("idle streams")
         first = [one for one in servers.rows() if one.first]
         count = self._lengths.idle
+        self._measure(servers, first, "idle", IDLE_WARM_UP_STREAMS, 0.3)
+        first = [one for one in first if one.name not in servers.failures]
         measured = self._measure(servers, first, "idle", count, 0.5)
         return {name: seen.memory / count / 1024 for name, seen in measured.items()}
 

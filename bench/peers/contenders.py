@@ -134,6 +134,8 @@ class Servers:
         for one in rows:
             try:
                 found[one.name] = run(one, self.running[one.server]).measure(seconds)
+            except (FileNotFoundError, ProcessLookupError):
+                self.fail(one, RuntimeError("its process has ended"))
             except FAILURES as error:
                 self.fail(one, error)
         return found

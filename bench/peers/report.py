@@ -26,7 +26,7 @@ one upstream; they take turns on one core. Only ratios can be compared between m
 |---|---|
 | when | {when} |
 | machine | {machine} |
-| load of the machine | {load_before:.1f} before the run, {load_after:.1f} after it, with about 1 of the run itself |
+| load of the machine | {load_before:.1f} before the run; {load_after:.1f} at its end, with the run itself |
 | versions | {versions} |
 | streams | {paces}; events of 206 bytes, half text, half arguments of a call |
 | requests | 20 tools, 41 messages, a reply of one word |

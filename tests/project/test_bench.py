@@ -118,10 +118,12 @@ def test_failed_measurement_does_not_end_comparison() -> None:
     servers.running = {one.server: Running(Process(0, 0), str) for one in ROWS}
 
     def run(one: Contender, server: Running) -> Run:
-        raise RuntimeError(f"{one.name} has closed port {server.process.port}")
+        if one is ROWS[0]:
+            raise RuntimeError(f"port {server.process.port} is closed")
+        raise ProcessLookupError(3, "No such process")
 
     assert servers.measure(ROWS[:2], run, 1.0) == {}
-    assert list(servers.failures) == [one.name for one in ROWS[:2]]
+    assert servers.failures == {ROWS[0].name: "port 0 is closed", ROWS[1].name: "its process has ended"}
 
 
 def test_every_feature_has_a_known_source() -> None:
