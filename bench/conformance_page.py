@@ -22,9 +22,9 @@ $ python -m bench.conformance    # tests all gateways and writes this page; inst
 The upstream of each gateway is `interlingua faults serve`, with chat completions. `interlingua faults check` is the
 client, in each API that the gateway offers. The upstream timeout of each gateway is set to {timeout:g} s;
 claude-code-router has no such setting and waits an hour. Clients wait {patience:g} s. All other settings have their
-defaults. For clients of Responses, LiteLLM requests Responses from the upstream, without streaming. Two cores were
-shared with other work. Results are kept until the next test of the same gateway: gateways may have been tested at
-different times of their day, and in parts.
+defaults, except that LiteLLM is set to convert Messages and Responses to chat completions. Two cores were shared with
+other work. Results are kept until the next test of the same gateway: gateways may have been tested at different times
+of their day, and in parts.
 
 A result is *right* if the client gets what it needs. The check is generous: an error that clients notice counts as much
 as a retry, and if a row allows several behaviours, each of them is right. *Refused*: the gateway did not accept the
