@@ -27,7 +27,7 @@ from interlingua.cli.gateway.daemon.instances import InstanceStore
 from interlingua.cli.gateway.daemon.process_identity import _start_id_from_ps, process_start_id, send_signal
 from interlingua.errors import BadInput
 from interlingua.gateway.settings.schema import Settings
-from tests.gateway.processes.test_server import END, begun, rest
+from tests.gateway.processes.test_server import END, begun, eventually, rest
 from tests.support import upstream_server
 from tests.support.gateway_process import GatewayProcess
 from tests.support.paths import ROOT
@@ -182,13 +182,40 @@ def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) ->
     user.env["INTERLINGUA_KEYS"] = KEY
     user.start("--demo")
     assert "unknown (the gateway requires a key" in user.run("status")
+    assert "0 finished, 0 open" in user.run("status", "--key-env", "INTERLINGUA_KEYS")
+    user.env["OTHER_KEY"] = "another key"
+    assert "unknown (the gateway requires a key" in user.run("status", "--key-env", "OTHER_KEY")
+    assert "NO_SUCH_VARIABLE is not set" in user.run("status", "--key-env", "NO_SUCH_VARIABLE", status=2)
     assert KEY not in (user.state / "default.json").read_text()
     assert user.run("stop")
 
 
+def test_status_describes_all_workers_and_open_circuits(user: User, upstream: UpstreamServer) -> None:
+    upstream.add("k2", upstream_server.send_response("500 Oh", b"{}"))
+    (user.folder / "interlingua.yaml").write_text(
+        f"workers: 2\nupstreams: {{one: {{url: '{upstream.url}', rest: {{after: 3, seconds: 60}}}}}}\n"
+        "models: {kimi: {upstream: one, model: k2}}\n"
+    )
+    gateway = user.start()
+    while request_reply(gateway, CHAT, "kimi", False).status != 503:
+        pass
+    output = user.run("status")
+    assert "  workers   2 of 2 ready\n" in output
+    assert re.search(r"  requests  \d+ finished, 0 open \(limit 4096\)\n", output)
+    assert "  memory    0.0 MiB of 1024 MiB\n" in output
+    assert re.search(r"  circuits  k2 at one: open for 1 client, \d+ failures; next probe in \d+\.\d s\n", output)
+    status = json.loads(user.run("status", "--json"))["gateway"]
+    assert [worker["state"] for worker in status["workers"]] == ["ready", "ready"]
+    assert user.run("status", "--url", gateway.base).startswith(f"{gateway.base}: ready\n  workers   2 of 2 ready\n")
+    victim = status["workers"][1]["process"]
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: "2 of 2 ready, 1 restarted" in user.run("status"))
+    user.run("stop")
+
+
 def test_status_url(user: User) -> None:
     gateway = user.start("--demo")
-    assert user.run("status", "--url", gateway.base) == f"{gateway.base}: ready\n"
+    assert user.run("status", "--url", gateway.base).startswith(f"{gateway.base}: ready\n  workers   1 of 1 ready\n")
     user.run("stop")
     assert "refused" in user.run("status", "--url", gateway.base, status=3)
     assert json.loads(user.run("status", "--url", gateway.base, "--json", status=3))["running"] is False

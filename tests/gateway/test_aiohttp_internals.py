@@ -30,9 +30,10 @@ from interlingua.gateway.aiohttp_internals import (
     take_buffered,
     upstream_connection,
 )
-from interlingua.gateway.http.connection_listener import ExcessConnections, GuardedConnection
+from interlingua.gateway.http.connection_listener import GuardedConnection, OpenConnections
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings.schema import Log, RequestLimits
+from interlingua.gateway.shared_memory.worker_table import SharedCount
 
 HEAD_START, HEAD_END = b"GET / HTTP/1.1\r\nHost: local", b"host\r\n\r\n"
 MALFORMED = b"\x16\x03\x01\r\n\r\n"
@@ -175,7 +176,8 @@ async def serving(
 ) -> AsyncIterator[tuple[str, int]]:
     server, loop = web.Server(respond), asyncio.get_running_loop()
     log, limits = GatewayLog(Log(), []), RequestLimits()
-    make_connection = partial(GuardedConnection, server, log, lambda: limits, ExcessConnections(), loop=loop)
+    connections = OpenConnections(lambda: limits, lambda: limits, SharedCount())
+    make_connection = partial(GuardedConnection, server, log, lambda: limits, connections, loop=loop)
     listener = await loop.create_server(make_connection if guarded else server, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[:2]

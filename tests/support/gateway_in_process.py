@@ -66,7 +66,13 @@ async def run_in_process(settings: Settings) -> AsyncIterator[InProcessGateway]:
     await runner.setup()
     assert runner.server is not None
     listening = socket.create_server(("127.0.0.1", 0))
-    listener = ConnectionListener(runner.server, state.log, lambda: state.config.settings.limits)
+    listener = ConnectionListener(
+        runner.server,
+        state.log,
+        lambda: state.config.settings.limits,
+        lambda: state.config.worker_limits,
+        state.memory.connections,
+    )
     await listener.open(listening)
     try:
         yield InProcessGateway(state, listening.getsockname()[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -19,14 +19,15 @@ from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import Metrics
-from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.routing.routes import Routes, routes_for
 from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.gateway.settings.schema import Capture, Settings
+from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
+from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
+from interlingua.gateway.shared_memory.worker_table import SharedCount
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
@@ -39,6 +40,8 @@ class ActiveConfig(msgspec.Struct, frozen=True):
     """Objects derived from the settings. A reload creates a new instance; active requests keep the old one."""
 
     settings: Settings
+    worker_limits: RequestLimits
+    """The limits of one process: those of the gateway, reduced if it may not open enough files."""
     routes: Routes
     authenticator: Authenticator
     redactor: Redactor
@@ -66,32 +69,66 @@ class ActiveRequest(Protocol):
         """End the reply with an error in the format of its wire, because the gateway is stopping."""
 
 
+class ActiveRequests:
+    """Requests that this worker handles, counted over all workers."""
+
+    def __init__(self, count: SharedCount) -> None:
+        self._requests: set[ActiveRequest] = set()
+        self._count = count
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __iter__(self) -> Iterator[ActiveRequest]:
+        return iter(self._requests)
+
+    @property
+    def total(self) -> int:
+        """Number of requests of all workers."""
+        return self._count.total
+
+    def add(self, request: ActiveRequest) -> None:
+        self._requests.add(request)
+        self._count.add(1)
+
+    def remove(self, request: ActiveRequest) -> None:
+        self._requests.remove(request)
+        self._count.add(-1)
+
+
 class GatewayState:
-    """State of one gateway process. All requests share it; `config` changes with a reload."""
+    """State of one gateway process. All requests share it; `config` changes with a reload.
+
+    Args:
+        loaded: The settings to start with.
+        seal_key: The key that encrypts reasoning, unless the settings contain one.
+        demo_url: The URL of the demo model, or "".
+        memory: The memory that several workers share. None if this process is the only worker.
+    """
 
     def __init__(
-        self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, series_memory: SeriesMemory | None = None
+        self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, memory: WorkerMemory | None = None
     ) -> None:
         settings = loaded.settings
+        self.memory = memory = memory or WorkerMemory()
         self.log = GatewayLog(settings.log, loaded.all_secrets)
         self.tracer = Tracer.from_settings(settings)
-        self.active_requests: set[ActiveRequest] = set()
-        self.memory_budget = MemoryBudget(lambda: self.config.settings.limits.memory)
+        self.active_requests = ActiveRequests(memory.open_requests)
+        self.memory_budget = MemoryBudget(lambda: self.config.settings.limits.memory, memory.memory_bytes)
         self.metrics = Metrics(
-            series_memory,
+            memory.series,
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
-            memory_bytes=lambda: self.memory_budget.used,
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
         )
-        self.client_limiter = ClientLimiter(series_memory)
-        self.token_calibration = EstimateCalibration()
-        self.retry_policies = RetryPolicies(self._on_circuit_change)
+        self.client_limiter = ClientLimiter(memory.series)
+        self.token_calibration = EstimateCalibration(events=memory.events)
+        self.retry_policies = RetryPolicies(self._on_circuit_change, events=memory.events)
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
         self.work_threads = WorkThreads()
         self.ready = True
-        """True while the gateway accepts new requests; False while it is stopping."""
+        """True while this worker accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
         self._demo_url = demo_url
         self._background_tasks: set[asyncio.Task[None]] = set()
@@ -101,13 +138,19 @@ class GatewayState:
 
     def build_config(self, loaded: LoadedSettings) -> ActiveConfig:
         """Build the configuration for these settings. Raises InterlinguaError if the settings cannot be used."""
-        settings = msgspec.structs.replace(loaded.settings, limits=fit_limits(loaded.settings.limits))
+        settings = loaded.settings
         redactor = Redactor(loaded.all_secrets)
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.add_secrets(loaded.all_secrets)
         return ActiveConfig(
-            settings, routes, authenticator, redactor, captures, settings.seal_key.encode() or self._seal_key
+            settings=settings,
+            worker_limits=fit_limits(settings.limits),
+            routes=routes,
+            authenticator=authenticator,
+            redactor=redactor,
+            captures=captures,
+            seal_key=settings.seal_key.encode() or self._seal_key,
         )
 
     def _captures_for(self, loaded: LoadedSettings, redactor: Redactor) -> CaptureWriter | None:
@@ -126,6 +169,11 @@ class GatewayState:
         if self.log.is_debug:
             observers.append(LogObserver(self.log, exchange.id, config.redactor))
         return ObserverGroup(*observers) if observers else None
+
+    @property
+    def is_ready(self) -> bool:
+        """True while the gateway accepts new requests. False in all workers as soon as the supervisor stops it."""
+        return self.ready and not self.memory.table.is_stopping
 
     def _on_circuit_change(self, upstream: str, model: str, failures: int) -> None:
         if failures:

@@ -18,11 +18,12 @@ from interlingua.gateway.http.client_limits import (
     reset_open_requests,
 )
 from interlingua.gateway.observability.metrics import Metrics
-from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 from interlingua.gateway.settings.schema import ClientLimits
+from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 from tests.support import raw_client as raw
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.gateway_status import IDLE
 from tests.support.raw_client import CHAT, MESSAGES, WIRES, RawResponse
 from tests.support.upstream_server import UpstreamServer
 
@@ -199,8 +200,8 @@ def test_metrics_in_the_same_memory_are_unchanged() -> None:
     memory = SeriesMemory([region], 0)
     metrics = Metrics(memory)
     begin(ClientLimiter(memory), "alice", ClientLimits(requests=1))
-    before = metrics.render()
-    assert Metrics(memory).render() == before
+    before = metrics.render(IDLE)
+    assert Metrics(memory).render(IDLE) == before
     assert b"alice" not in before
 
 

@@ -17,6 +17,7 @@ from interlingua.gateway.http.error_responses import OutOfMemory, TooLarge
 from interlingua.gateway.http.memory_budget import UNCHECKED_BYTES, MemoryBudget, decoded_size
 from interlingua.gateway.http.request_body import decode_body
 from interlingua.gateway.settings.schema import RequestLimits
+from interlingua.gateway.shared_memory.worker_table import SharedCount, WorkerTable
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
@@ -95,6 +96,19 @@ def test_shares_of_a_budget() -> None:
     second.close()
     small.close()
     assert budget.used == 0
+
+
+def test_budget_of_several_workers() -> None:
+    table = WorkerTable(2)
+    first, second = (MemoryBudget(lambda: MIB, SharedCount(table.memory_bytes, worker)) for worker in range(2))
+    one, other = first.open_share(), second.open_share()
+    one.grow(3 * MIB // 4)
+    with pytest.raises(OutOfMemory):
+        other.grow(MIB // 2)
+    assert (first.used, second.used) == (3 * MIB // 4, 3 * MIB // 4)
+    one.close()
+    other.grow(MIB // 2)
+    assert (first.used, second.used) == (MIB // 2, MIB // 2)
 
 
 def test_request_that_alone_exceeds_the_budget_is_too_large() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from interlingua.events import Finding, Usage
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.gateway_status import LimitUse, RetryBudgetStatus
 from interlingua.gateway.observability.metrics import Metrics, reset_gauges
-from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
+from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
+from tests.support.gateway_status import IDLE, circuit_status, worker_status
 
 
 class Family(NamedTuple):
@@ -77,13 +80,12 @@ GOOD = exchange(
 def test_metrics_of_a_request() -> None:
     metrics = Metrics()
     for _ in range(2):
-        metrics.begin(GOOD)
         metrics.end(GOOD)
-    text = metrics.render().decode()
+    text = metrics.render(IDLE).decode()
     samples_by_name = {name: family.samples for name, family in parse_metrics(text).items()}
     route = (("wire", "anthropic-messages"), ("upstream", "openrouter"), ("status", "200"), ("outcome", "ok"))
     assert samples_by_name["interlingua_requests_total"] == {("", route): 2}
-    assert samples_by_name["interlingua_streams_open"] == {("", ()): 0}
+    assert metrics.finished_requests == 2
     assert samples_by_name["interlingua_reads_total"] == {("", ()): 14}
     assert samples_by_name["interlingua_retries_total"] == {("", ()): 4}
     assert samples_by_name["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
@@ -105,7 +107,7 @@ def test_histogram_buckets_are_cumulative() -> None:
     for seconds in (0.01, 0.25, 0.26, 5.0, 1000.0):
         metrics.end(exchange(upstream="u", first_byte=10.0 + seconds, ended=10.0 + seconds))
     for name in ("first_byte", "request"):
-        family = parse_metrics(metrics.render().decode())[f"interlingua_{name}_seconds"]
+        family = parse_metrics(metrics.render(IDLE).decode())[f"interlingua_{name}_seconds"]
         assert family.kind == "histogram"
         buckets = [(dict(labels)["le"], n) for (suffix, labels), n in family.samples.items() if suffix == "_bucket"]
         assert [n for _, n in buckets] == sorted(n for _, n in buckets)
@@ -123,31 +125,61 @@ def test_histogram_buckets_are_cumulative() -> None:
 def test_upstream_error_kinds(status: int, kind: str) -> None:
     metrics = Metrics()
     metrics.end(exchange(upstream="u", upstream_status=status, outcome="upstream-failed"))
-    family = parse_metrics(metrics.render().decode())["interlingua_upstream_errors_total"]
+    family = parse_metrics(metrics.render(IDLE).decode())["interlingua_upstream_errors_total"]
     assert family.samples == {("", (("upstream", "u"), ("kind", kind))): 1}
 
 
-def test_open_streams_gauge() -> None:
-    metrics = Metrics()
+def test_metrics_of_the_status() -> None:
+    workers = [worker_status("ready", restarts=2), worker_status("ready"), worker_status("starting", restarts=1)]
+    status = msgspec.structs.replace(
+        IDLE,
+        workers=workers,
+        requests=LimitUse(3, 100),
+        connections=LimitUse(5, 100),
+        memory_bytes=LimitUse(4096, 1 << 20),
+        open_circuits=[circuit_status("one", "k2"), circuit_status("one", "unlisted")],
+        more_open_circuits=7,
+        retry_budgets=[RetryBudgetStatus(upstream="one", retries=2.5, capacity=10)],
+    )
+    families = parse_metrics(Metrics().render(status, [("one", "k2"), ("one", "glm")]).decode())
+    assert families["interlingua_streams_open"] == Family("gauge", {("", ()): 3})
+    assert families["interlingua_connections_open"] == Family("gauge", {("", ()): 5})
+    assert families["interlingua_memory_bytes"] == Family("gauge", {("", ()): 4096})
+    assert families["interlingua_worker_restarts_total"] == Family("counter", {("", ()): 3})
+    assert families["interlingua_retry_budget"] == Family("gauge", {("", (("upstream", "one"),)): 2.5})
+    assert by_labels(families["interlingua_workers"]) == {
+        ("starting",): 1,
+        ("ready",): 2,
+        ("not responding",): 0,
+        ("stopping",): 0,
+    }
+    assert by_labels(families["interlingua_circuit_open"]) == {
+        ("one", "k2"): 1,
+        ("one", "glm"): 0,
+        ("one", "unlisted"): 1,
+        ("other", "other"): 7,
+    }
 
-    def open_now() -> float:
-        return parse_metrics(metrics.render().decode())["interlingua_streams_open"].samples["", ()]
 
-    metrics.begin(exchange(id="a"))
-    metrics.begin(exchange(id="b"))
-    assert open_now() == 2
-    metrics.end(exchange(id="a"))
-    metrics.end(exchange(id="never-begun"))
-    assert open_now() == 1
+def by_labels(family: Family) -> dict[tuple[str, ...], float]:
+    return {tuple(dict(labels).values()): number for (_, labels), number in family.samples.items()}
+
+
+def test_number_of_circuit_series_is_bounded() -> None:
+    status = msgspec.structs.replace(
+        IDLE, open_circuits=[circuit_status("one", f"m{number}") for number in range(100)], more_open_circuits=1
+    )
+    known_models = [("one", f"known-{number}") for number in range(2000)]
+    families = parse_metrics(Metrics().render(status, known_models).decode())
+    assert len(families["interlingua_circuit_open"].samples) == 500
 
 
 def test_callback_metrics() -> None:
-    metrics = Metrics(None, lambda: 17, lambda: 3, lambda: 2, lambda: 4096)
+    metrics = Metrics(None, lambda: 17, lambda: 3, lambda: 2)
     for _ in range(2):
         metrics.publish_callbacks()
-    families = parse_metrics(metrics.render().decode())
+    families = parse_metrics(metrics.render(IDLE).decode())
     assert families["interlingua_held_back_bytes"] == Family("gauge", {("", ()): 17})
-    assert families["interlingua_memory_bytes"] == Family("gauge", {("", ()): 4096})
     assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", ()): 3})
     assert families["interlingua_captures_lost_total"] == Family("counter", {("", ()): 2})
 
@@ -155,15 +187,15 @@ def test_callback_metrics() -> None:
 def test_label_values_are_escaped() -> None:
     metrics = Metrics()
     metrics.end(exchange(upstream='a"b\\c\nd\ud800', calls=1, dialect="x"))
-    assert 'upstream="a\\"b\\\\c\\nd?"' in metrics.render().decode()
-    parse_metrics(metrics.render().decode())
+    assert 'upstream="a\\"b\\\\c\\nd?"' in metrics.render(IDLE).decode()
+    parse_metrics(metrics.render(IDLE).decode())
 
 
 def test_number_of_series_is_bounded() -> None:
     metrics = Metrics()
     for number in range(2000):
         metrics.end(exchange(upstream=f"u{number}", ended=11.0))
-    families = parse_metrics(metrics.render().decode())
+    families = parse_metrics(metrics.render(IDLE).decode())
     assert len(families["interlingua_requests_total"].samples) == 501
     assert sum(families["interlingua_requests_total"].samples.values()) == 2000
     assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1500
@@ -177,19 +209,17 @@ def workers(number: int, size: int | None = None) -> list[SeriesMemory]:
 def test_every_worker_renders_the_sum_of_all_workers() -> None:
     one, two, three = (Metrics(memory, lambda: 5, lambda: 1, lambda: 2) for memory in workers(3))
     for metrics, upstream in ((one, "a"), (two, "a"), (two, "b")):
-        metrics.begin(GOOD)
-        metrics.begin(exchange(id="open"))
         metrics.end(exchange(upstream=upstream, reads=3, first_byte=10.5, ended=11.0, attempts=2))
     for metrics in (one, two, three):
         metrics.publish_callbacks()
-    families = parse_metrics(one.render().decode())
-    assert two.render() == one.render() == three.render()
+    families = parse_metrics(one.render(IDLE).decode())
+    assert two.render(IDLE) == one.render(IDLE) == three.render(IDLE)
     requests = {
         dict(labels)["upstream"]: n for (_, labels), n in families["interlingua_requests_total"].samples.items()
     }
     assert requests == {"a": 2, "b": 1}
     assert families["interlingua_reads_total"].samples == {("", ()): 9}
-    assert families["interlingua_streams_open"].samples == {("", ()): 2}
+    assert [metrics.finished_requests for metrics in (one, two, three)] == [3, 3, 3]
     assert families["interlingua_held_back_bytes"].samples == {("", ()): 15}
     assert families["interlingua_log_lines_lost_total"].samples == {("", ()): 3}
     seconds = families["interlingua_request_seconds"].samples
@@ -201,17 +231,15 @@ def test_every_worker_renders_the_sum_of_all_workers() -> None:
 def test_replacement_continues_the_counters_of_its_predecessor() -> None:
     memory, other = workers(2)
     dead = Metrics(memory, lambda: 5, lambda: 3, lambda: 2)
-    dead.begin(exchange(id="open"))
     dead.end(GOOD)
     dead.publish_callbacks()
     reset_gauges(memory.regions[0])
-    families = parse_metrics(Metrics(other).render().decode())
-    assert families["interlingua_streams_open"].samples == {("", ()): 0}
+    families = parse_metrics(Metrics(other).render(IDLE).decode())
     assert families["interlingua_held_back_bytes"].samples == {("", ()): 0}
     replacement = Metrics(memory, lambda: 0, lambda: 1, lambda: 0)
     replacement.end(GOOD)
     replacement.publish_callbacks()
-    families = parse_metrics(replacement.render().decode())
+    families = parse_metrics(replacement.render(IDLE).decode())
     assert sum(families["interlingua_requests_total"].samples.values()) == 2
     assert families["interlingua_request_seconds"].samples["_count", (("upstream", "openrouter"),)] == 2
     assert families["interlingua_request_seconds"].samples["_sum", (("upstream", "openrouter"),)] == 8.0
@@ -225,7 +253,7 @@ def test_number_of_series_is_bounded_over_all_workers() -> None:
         metrics = Metrics(memory)
         for number in range(600):
             metrics.end(exchange(upstream=f"u{index}-{number}", ended=11.0))
-    families = parse_metrics(Metrics(memories[0]).render().decode())
+    families = parse_metrics(Metrics(memories[0]).render(IDLE).decode())
     assert len(families["interlingua_requests_total"].samples) == 501
     assert sum(families["interlingua_requests_total"].samples.values()) == 1800
     assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1300
@@ -236,7 +264,7 @@ def test_series_that_do_not_fit_are_counted_as_other() -> None:
     metrics = Metrics(memory)
     for number in range(400):
         metrics.end(exchange(upstream=f"u{number}", ended=11.0, calls=1, dialect="late"))
-    families = parse_metrics(metrics.render().decode())
+    families = parse_metrics(metrics.render(IDLE).decode())
     assert len(families["interlingua_requests_total"].samples) < 100
     for name in ("requests_total", "calls_total"):
         assert sum(families[f"interlingua_{name}"].samples.values()) == 400

@@ -176,8 +176,6 @@ def test_one_scrape_has_the_metrics_of_all_workers(upstream: UpstreamServer) -> 
         streams = [begun(gateway, CHAT, held)[0] for _ in range(20)]
         wait_for_metric(gateway, "requests_total", 40)
         scrapes = [scrape(gateway) for _ in range(20)]
-        for values in scrapes:
-            del values["memory_bytes"]  # of the other worker, it can be a second old
         assert scrapes == [scrapes[0]] * 20
         for name in ("requests_total", "first_byte_seconds", "request_seconds"):
             assert scrapes[0][name] == 40

@@ -12,12 +12,8 @@ import pytest
 
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Rest, Retries, Settings, Upstream
-from interlingua.gateway.upstream.retry_policy import (
-    MAX_TRACKED_CLIENTS,
-    RETRY_BUDGET_CAPACITY,
-    RetryPolicies,
-    RetryPolicy,
-)
+from interlingua.gateway.upstream.circuit_breaker import MAX_TRACKED_CLIENTS
+from interlingua.gateway.upstream.retry_policy import RETRY_BUDGET_CAPACITY, RetryPolicies, RetryPolicy
 from interlingua.translation.upstream_errors import UpstreamFailed
 from tests.support import raw_client as raw
 from tests.support import upstream_server as up
@@ -202,10 +198,10 @@ def test_41_retry_budgets_of_many_clients_are_bounded() -> None:
     while policies.for_route(route, "first").acquire_retry():
         pass
     for client in range(MAX_TRACKED_CLIENTS - 1):
-        policies.for_route(route, str(client))
+        assert policies.for_route(route, str(client)).has_retry
     assert not policies.for_route(route, "first").has_retry
     for client in range(MAX_TRACKED_CLIENTS):
-        policies.for_route(route, str(client))
+        assert policies.for_route(route, str(client)).has_retry
     assert policies.for_route(route, "first").has_retry, "it was forgotten"
 
 

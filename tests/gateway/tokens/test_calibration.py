@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from interlingua.events import Usage
+from interlingua.gateway.shared_memory.event_log import EventLog, EventRings
 from interlingua.gateway.tokens import calibration as calibration_module
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 
@@ -68,6 +69,24 @@ def test_all_requests_are_estimated_while_usage_is_missing() -> None:
     assert calibration.apply_correction(1000, "one", "m") == 1200, "estimated usage must not change the factor"
     calibration.record_usage(1000, Usage(input=1200), "one", "m")
     assert any(calibration.estimate_for_comparison(BODY, "one", "m") is None for _ in range(3))
+
+
+def test_workers_have_the_same_calibration() -> None:
+    rings = EventRings(2)
+    logs = [EventLog(rings, worker) for worker in range(2)]
+    workers = [EstimateCalibration(log) for log in logs]
+    alone = EstimateCalibration()
+    for number, ratio in enumerate((1.3, 1.1, 0.9, 1.5, 1.2)):
+        for calibration in (workers[number % 2], alone):
+            calibration.record_usage(3000, Usage(input=round(3000 * ratio)), "one", "m")
+    for log in logs:
+        log.poll()
+    corrected = [calibration.apply_correction(1000, "one", "m") for calibration in (*workers, alone)]
+    assert corrected == [corrected[0]] * 3
+    assert corrected[0] != 1000
+    workers[0].record_usage(0, Usage(input=5, estimated=True), "one", "m")
+    logs[1].poll()
+    assert all(workers[1].estimate_for_comparison(BODY, "one", "m") is not None for _ in range(20))
 
 
 def test_number_of_calibrated_models_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

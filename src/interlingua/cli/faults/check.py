@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from interlingua.cli.common import console
+from interlingua.cli.common.client_key import add_client_key, client_key_from_args
 from interlingua.cli.common.two_columns import Style, style_for
 from interlingua.cli.faults.serve import DEFAULT_PORT
 from interlingua.errors import BadInput, UsageError
@@ -71,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help=f"URL of the fault server; default: http://127.0.0.1:{DEFAULT_PORT}",
     )
-    parser.add_argument("--key-env", metavar="NAME", help="environment variable that holds the gateway's client key")
+    add_client_key(parser)
     parser.add_argument(
         "--patience", type=float, default=25, metavar="S", help="seconds to wait for a reply; default: 25"
     )
@@ -108,11 +108,7 @@ def _target(args: argparse.Namespace) -> GatewayTarget:
             raise UsageError(f"{url!r} is not an http or https URL", "for example: http://127.0.0.1:8484")
     if args.patience <= 0:
         raise UsageError("--patience must be greater than 0", "for example: --patience 25")
-    key = ""
-    if args.key_env and not (key := os.environ.get(args.key_env, "")):
-        raise UsageError(
-            f"the environment variable {args.key_env} is not set", "set it to the key that clients of the gateway use"
-        )
+    key = client_key_from_args(args)
     return GatewayTarget(args.url.rstrip("/"), args.faults.rstrip("/"), args.model_prefix, key, args.patience)
 
 

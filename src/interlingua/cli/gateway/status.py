@@ -7,15 +7,21 @@ import time
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from interlingua import __version__
 from interlingua.cli.common import console
+from interlingua.cli.common.client_key import add_client_key, client_key_from_args
 from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.process_identity import is_before_last_boot
+from interlingua.gateway.observability.gateway_status import CircuitStatus, GatewayStatus
 
 DESCRIPTION = """\
 Shows whether the gateway that `interlingua start` started is running, since
-when, its address and its number of requests. With --url: shows whether another
-gateway, such as one in a container, accepts requests."""
+when, and its address; and, over all workers: their state, requests, memory,
+open circuit breakers and retry budgets that are not full. With --url: the same
+for another gateway, such as one in a container. A gateway with `keys` reports
+its state only to clients with a key, see --key-env."""
 EPILOG = """\
 exit status:
   0  the gateway is running, or is stopping and waits for open streams;
@@ -23,31 +29,39 @@ exit status:
   3  otherwise
 """
 EXIT_RUNNING, EXIT_NOT_RUNNING = 0, 3
+MIB = 1024 * 1024
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_name_option(parser)
     parser.add_argument("--url", metavar="URL", help="check the gateway at this URL, such as http://127.0.0.1:8484")
+    add_client_key(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    return _report_remote(args.url, args.json) if args.url else _report_local(instance_name(args), args.json)
+    key = client_key_from_args(args)
+    if args.url:
+        return _report_remote(args.url, key, args.json)
+    return _report_local(instance_name(args), key, args.json)
 
 
-def _report_remote(url: str, as_json: bool) -> int:
-    from interlingua.cli.gateway.daemon.health_client import readiness
+def _report_remote(url: str, key: str, as_json: bool) -> int:
+    from interlingua.cli.gateway.daemon.health_client import fetch_status, readiness
 
     answer = readiness(url)
     ready = answer == "ready"
+    status = fetch_status(url, key) if ready else None
     if as_json:
-        console.write_json({"running": ready, "address": url, "answer": answer})
+        facts = {"running": ready, "address": url, "answer": answer}
+        console.write_json({**facts, "gateway": msgspec.to_builtins(status)})
     else:
-        console.write(f"{url}: {console.printable(answer)}\n".encode())
+        lines = [f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else []), ""]
+        console.write("\n".join(lines).encode())
     return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
-def _report_local(name: str, as_json: bool) -> int:
+def _report_local(name: str, key: str, as_json: bool) -> int:
     instances = InstanceStore()
     instance = instances.find(name)
     running = instance is not None and instance.is_running
@@ -55,18 +69,24 @@ def _report_local(name: str, as_json: bool) -> int:
         with instances.lock(name):
             if instances.find(name) == instance:  # not replaced by a newer one meanwhile
                 instances.remove(name)
+    status = _fetch_status(instance, key) if instance is not None and running else None
     if as_json:
-        console.write_json(_instance_facts(instance) if instance is not None else {"name": name, "running": False})
+        facts = _instance_facts(instance, status) if instance is not None else {"name": name, "running": False}
+        console.write_json(facts)
     else:
         others = [other for other in instances.names() if other != name]
-        console.write("\n".join([*_status_lines(name, instance), *_other_instances_lines(others), ""]).encode())
+        lines = [*_status_lines(name, instance, status), *_other_instances_lines(others), ""]
+        console.write("\n".join(lines).encode())
     return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 
-def _instance_facts(instance: Instance) -> dict[str, Any]:
-    from interlingua.cli.gateway.daemon.health_client import request_counts
+def _fetch_status(instance: Instance, key: str) -> GatewayStatus | None:
+    from interlingua.cli.gateway.daemon.health_client import fetch_status
 
-    counts = request_counts(instance.address) if instance.is_running and instance.address else None
+    return fetch_status(instance.address, key) if instance.address else None
+
+
+def _instance_facts(instance: Instance, status: GatewayStatus | None) -> dict[str, Any]:
     return {
         "name": instance.name,
         "running": instance.is_running,
@@ -77,8 +97,9 @@ def _instance_facts(instance: Instance) -> dict[str, Any]:
         "version": instance.version,
         "workers": instance.workers,
         "log": instance.log,
-        "requests": counts.requests if counts else None,
-        "open": counts.open if counts else None,
+        "requests": status.finished_requests if status else None,
+        "open": status.requests.used if status else None,
+        "gateway": msgspec.to_builtins(status),
     }
 
 
@@ -89,10 +110,9 @@ def _is_stopping(instance: Instance) -> bool:
     return instance.stop_requested_at > 0 or (bool(instance.address) and readiness(instance.address) == "stopping")
 
 
-def _status_lines(name: str, instance: Instance | None) -> list[str]:
+def _status_lines(name: str, instance: Instance | None, status: GatewayStatus | None) -> list[str]:
     if instance is None:
         return [f"{name}: not running"]
-    facts = _instance_facts(instance)
     if not instance.is_running:
         reason = (
             "the machine was restarted"
@@ -103,18 +123,52 @@ def _status_lines(name: str, instance: Instance | None) -> list[str]:
     version_note = (
         "" if instance.version == __version__ else f" (installed: {__version__}; restart the gateway to use it)"
     )
-    if facts["requests"] is not None:
-        requests = f"{facts['requests']} finished, {facts['open']} open"
-    else:
-        requests = "unknown (the gateway requires a key, or does not answer)"
+    unknown = "  requests  unknown (the gateway requires a key, see --key-env, or does not answer)"
+    facts = _instance_facts(instance, status)
     return [
         f"{name}: {'stopping' if facts['stopping'] else 'running'} on {instance.address or 'no address yet'}",
         f"  since     {facts['since']} ({_format_duration(time.time() - instance.started_at)})",
         f"  process   {instance.pid}",
         f"  version   {instance.version}{version_note}",
-        f"  requests  {requests}",
+        *(gateway_lines(status) if status else [unknown]),
         f"  log       {instance.log}",
     ]
+
+
+def gateway_lines(status: GatewayStatus) -> list[str]:
+    """Return the lines about all workers."""
+    circuits = [_circuit_text(circuit) for circuit in status.open_circuits]
+    if status.more_open_circuits:
+        circuits.append(f"and {status.more_open_circuits} more")
+    budgets = [
+        f"{budget.upstream}: {budget.retries:g} of {budget.capacity:g} left"
+        for budget in status.retry_budgets
+        if budget.retries < budget.capacity
+    ]
+    memory = status.memory_bytes
+    return [
+        f"  workers   {_workers_text(status)}",
+        f"  requests  {status.finished_requests} finished, {status.requests.used} open (limit {status.requests.limit})",
+        f"  clients   {status.connections.used} connections (limit {status.connections.limit})",
+        f"  memory    {memory.used / MIB:.1f} MiB of {memory.limit / MIB:g} MiB",
+        *(f"  {'' if number else 'circuits':<10}{console.printable(text)}" for number, text in enumerate(circuits)),
+        *(f"  {'' if number else 'retries':<10}{console.printable(text)}" for number, text in enumerate(budgets)),
+    ]
+
+
+def _workers_text(status: GatewayStatus) -> str:
+    """Return the number of workers in each state, and which ones are not ready."""
+    restarts = sum(worker.restarts for worker in status.workers)
+    ready = sum(worker.state == "ready" for worker in status.workers)
+    others = [f"worker {worker.worker} {worker.state}" for worker in status.workers if worker.state != "ready"]
+    count = f"{ready} of {len(status.workers)} ready"
+    return ", ".join([count, *others, *([f"{restarts} restarted"] if restarts else [])])
+
+
+def _circuit_text(circuit: CircuitStatus) -> str:
+    scope = "all clients" if circuit.all_clients else f"{circuit.clients} client{'s' if circuit.clients > 1 else ''}"
+    probe = f"next probe in {circuit.seconds:.1f} s" if circuit.seconds else "the next request is the probe"
+    return f"{circuit.model} at {circuit.upstream}: open for {scope}, {circuit.failures} failures; {probe}"
 
 
 def _other_instances_lines(others: list[str]) -> list[str]:

@@ -32,6 +32,7 @@ def make_app(gateway: GatewayState) -> web.Application:
         app.router.add_get(f"{base}/models", endpoints.require_auth(endpoints.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", endpoints.require_auth(endpoints.model))
     app.router.add_get("/openapi.json", endpoints.require_auth(endpoints.openapi))
+    app.router.add_get("/status", endpoints.require_auth(endpoints.status))
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
         app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data

@@ -1,4 +1,4 @@
-"""Endpoints that the gateway answers itself: model list, token counts, health, metrics, OpenAPI document."""
+"""Endpoints that the gateway answers itself: model list, token counts, health, status, metrics, OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.model_list import ModelList, model_object
 from interlingua.gateway.api.openapi import openapi_document
+from interlingua.gateway.api.status_report import gateway_status
 from interlingua.gateway.api.token_counter import TokenCounter
 from interlingua.gateway.http.client_limits import RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
@@ -82,18 +83,25 @@ class Endpoints:
 
     async def readiness(self, _: web.Request) -> web.Response:
         """Readiness check: 503 while the gateway is stopping."""
-        ready = self._gateway.ready
+        ready = self._gateway.is_ready
         return web.Response(status=200 if ready else 503, text="ready\n" if ready else "stopping\n")
 
     async def openapi(self, _: web.Request) -> web.Response:
         return _json_response(200, encode_json(openapi_document()))
 
     async def metrics(self, _: web.Request) -> web.Response:
-        metrics = self._gateway.metrics
+        metrics, known_models = self._gateway.metrics, self._gateway.config.routes.configured_targets
         metrics.publish_callbacks()
-        # The series of many workers take some milliseconds: a thread keeps the event loop free.
-        body = await asyncio.to_thread(metrics.render) if metrics.has_several_workers else metrics.render()
+        status = gateway_status(self._gateway)
+        if self._gateway.memory.has_several_workers:
+            # The series of many workers take some milliseconds: a thread keeps the event loop free.
+            body = await asyncio.to_thread(metrics.render, status, known_models)
+        else:
+            body = metrics.render(status, known_models)
         return web.Response(body=body, headers={"content-type": CONTENT_TYPE})
+
+    async def status(self, _: web.Request) -> web.Response:
+        return _json_response(200, encode_json(gateway_status(self._gateway)))
 
     async def models(self, request: web.Request) -> web.Response:
         with closing(self._gateway.memory_budget.open_share()) as memory:

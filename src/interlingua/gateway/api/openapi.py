@@ -10,6 +10,7 @@ from interlingua.gateway.api.openapi_schemas import (
     EITHER_ERROR,
     KNOWN_MODEL,
     MODELS,
+    STATUS,
     TOKENS,
     gateway_schemas,
 )
@@ -180,6 +181,9 @@ _MODEL_PATHS: Json = {
 _GATEWAY_PATHS: Json = {
     "/openapi.json": _get_operation(
         "This OpenAPI document", "openapi", {"application/json": {"schema": {"type": "object"}}}, *AUTH_STATUSES
+    ),
+    "/status": _get_operation(
+        "Status of all workers: requests, memory, circuit breakers", "status", _json_content(STATUS), *AUTH_STATUSES
     ),
     "/metrics": _get_operation(
         "Metrics in the Prometheus format",

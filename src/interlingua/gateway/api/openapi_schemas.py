@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from interlingua.gateway.observability.gateway_status import GatewayStatus
 from interlingua.wires.base import Json, Wire
 from interlingua.wires.openapi import COUNT, TEXT, nullable, object_schema, schema_reference
 
-__all__ = ["COUNTED_REQUEST", "EITHER_ERROR", "KNOWN_MODEL", "MODELS", "TOKENS", "gateway_schemas"]
+__all__ = ["COUNTED_REQUEST", "EITHER_ERROR", "KNOWN_MODEL", "MODELS", "STATUS", "TOKENS", "gateway_schemas"]
 
 COUNTED_REQUEST, TOKENS, KNOWN_MODEL, MODELS = "CountedRequest", "Tokens", "KnownModel", "Models"
-CONNECTION_ERROR, EITHER_ERROR = "EarlyError", "EitherError"
+CONNECTION_ERROR, EITHER_ERROR, STATUS = "EarlyError", "EitherError", GatewayStatus.__name__
 """Names of the schemas."""
 
 _COUNTED_REQUEST = {"type": "object", "description": "A request of the same API. All fields are optional."}
@@ -54,7 +57,14 @@ def gateway_schemas(wires: Iterable[Wire]) -> Json:
         MODELS: _MODELS,
         CONNECTION_ERROR: _CONNECTION_ERROR,
         EITHER_ERROR: _either_error(wires),
+        **_status_schemas(),
     }
+
+
+def _status_schemas() -> Json:
+    """Return the schema of the status, and those of its parts."""
+    _, schemas = msgspec.json.schema_components([GatewayStatus], ref_template=schema_reference("{name}")["$ref"])
+    return schemas
 
 
 def _tokens(wires: list[Wire]) -> Json:

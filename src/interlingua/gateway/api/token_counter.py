@@ -46,20 +46,22 @@ class TokenCounter:
 
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._open_counts = 0
+        self._open_counts = gateway.memory.open_token_counts
         self._estimated_until: dict[tuple[str, str], float] = {}  # by URL and client
 
     @contextmanager
     def admit(self) -> Iterator[None]:
         """Count a request for a count as open. Raises TooManyRequests if there are `limits.streams` already."""
         limit = self._gateway.config.settings.limits.streams
-        if self._open_counts >= limit:
-            raise TooManyRequests(f"the gateway already counts {limit} requests (limits.streams)", "retry in a second")
-        self._open_counts += 1
+        self._open_counts.add(1)
         try:
+            if self._open_counts.total > limit:
+                raise TooManyRequests(
+                    f"the gateway already counts {limit} requests (limits.streams)", "retry in a second"
+                )
             yield
         finally:
-            self._open_counts -= 1
+            self._open_counts.add(-1)
 
     async def count(
         self, body: dict[str, Any], body_size: int, wire: str, client_headers: Mapping[str, str], client_id: str

@@ -1,8 +1,8 @@
 """Limits per client: requests and streams at once, requests and tokens per minute, over all workers.
 
-Each worker counts its own requests, in memory that all workers can read (`series_memory.py`), and checks the sum. A
-request is counted before the check: workers that check at the same time may refuse one request too many, but never
-admit one.
+Each worker counts its own requests, in memory that all workers can read (`shared_memory/series.py`), and checks the
+sum. A request is counted before the check: workers that check at the same time may refuse one request too many, but
+never admit one.
 
 Requests and tokens are counted in slots of ten seconds. Seven slots cover the last minute, wherever it begins: a client
 never exceeds its limit of requests in any minute, and it waits for at most ten seconds longer than necessary.
@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from interlingua.errors import InterlinguaError
-from interlingua.gateway.observability.series_memory import SeriesIndex, SeriesMemory, SeriesRegion
 from interlingua.gateway.settings.schema import ClientLimits
+from interlingua.gateway.shared_memory.series import SeriesIndex, SeriesMemory, SeriesRegion
 
 __all__ = ["EXPECTED_OUTPUT_TOKENS", "ClientLimiter", "CountedRequest", "RateLimited", "reset_open_requests"]
 

@@ -28,6 +28,7 @@ from interlingua.gateway.settings.descriptor_limit import (
     is_reserved,
 )
 from interlingua.gateway.settings.schema import RequestLimits
+from interlingua.gateway.shared_memory.worker_table import SharedCount
 
 __all__ = ["ConnectionListener"]
 
@@ -42,9 +43,8 @@ OVERLOAD_SECONDS = 1.0
 """Seconds for which a connection over the limit is kept for a health check."""
 SHORTAGE_END_SECONDS = 10.0
 """Seconds without a shortage of descriptors after which the next one is logged again."""
-HEALTH_REQUESTS = tuple(
-    f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in ("/healthz", "/readyz", "/metrics")
-)
+HEALTH_PATHS = ("/healthz", "/readyz", "/metrics", "/status")
+HEALTH_REQUESTS = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in HEALTH_PATHS)
 HANDLER_START_SECONDS = 0.01
 """Seconds in which aiohttp usually starts the handler of a request that has arrived."""
 _SILENT_LOGGER = logging.getLogger("interlingua.gateway.http")
@@ -53,13 +53,28 @@ _SILENT_LOGGER.propagate = False
 
 
 class ConnectionListener:
-    """Accepts connections until it is closed."""
+    """Accepts connections until it is closed.
 
-    def __init__(self, server: web.Server, log: GatewayLog, limits: LimitsGetter) -> None:
+    Args:
+        server: The handler of requests.
+        log: Receives connections that the gateway closes.
+        limits: Returns the limits of the gateway.
+        worker_limits: Returns the limits of this process, which can be lower. None if they are the same.
+        count: The number of open connections. None if this process is the only worker.
+    """
+
+    def __init__(
+        self,
+        server: web.Server,
+        log: GatewayLog,
+        limits: LimitsGetter,
+        worker_limits: LimitsGetter | None = None,
+        count: SharedCount | None = None,
+    ) -> None:
         self._server = server
         self._log = log
         self._limits = limits
-        self._excess = ExcessConnections()
+        self._connections = OpenConnections(limits, worker_limits or limits, count or SharedCount())
         self._asyncio_server: asyncio.Server | None = None
 
     async def open(self, listener: socket.socket) -> None:
@@ -77,7 +92,7 @@ class ConnectionListener:
             self._server,
             self._log,
             self._limits,
-            self._excess,
+            self._connections,
             loop=loop,
             access_log=None,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -87,23 +102,40 @@ class ConnectionListener:
         )
 
 
-class ExcessConnections:
-    """Connections over the limit. Each is open for seconds at most, and the oldest is closed if there are too many."""
+class OpenConnections:
+    """Connections of this worker: those within the limits, and those over them.
 
-    def __init__(self) -> None:
-        self._connections: dict[GuardedConnection, None] = {}  # in the order of their arrival
+    Each connection over the limits is open for seconds at most, and the oldest is closed if there are too many.
+    """
+
+    def __init__(self, limits: LimitsGetter, worker_limits: LimitsGetter, count: SharedCount) -> None:
+        self._limits = limits
+        self._worker_limits = worker_limits
+        self._count = count
+        self._excess: dict[GuardedConnection, None] = {}  # in the order of their arrival
         self._last_shortage_at = -math.inf
 
-    def __len__(self) -> int:
-        return len(self._connections)
+    def begin(self) -> bool:
+        """Count a connection, and return whether it is within the limits. If not, it is not counted."""
+        self._count.add(1)
+        is_within = (
+            self._count.total <= self._limits().connections and self._count.own <= self._worker_limits().connections
+        )
+        if not is_within:
+            self._count.add(-1)
+        return is_within
 
-    def add(self, connection: GuardedConnection) -> None:
-        self._connections[connection] = None
-        if len(self._connections) > HEALTH_DESCRIPTORS:
-            next(iter(self._connections)).abort()
+    def end(self) -> None:
+        """End a connection that was counted."""
+        self._count.add(-1)
 
-    def discard(self, connection: GuardedConnection) -> None:
-        self._connections.pop(connection, None)
+    def add_excess(self, connection: GuardedConnection) -> None:
+        self._excess[connection] = None
+        if len(self._excess) > HEALTH_DESCRIPTORS:
+            next(iter(self._excess)).abort()
+
+    def discard_excess(self, connection: GuardedConnection) -> None:
+        self._excess.pop(connection, None)
 
     def record_shortage(self) -> bool:
         """Record that a connection got one of the last descriptors, and return whether a new shortage begins."""
@@ -119,14 +151,22 @@ class GuardedConnection(web.RequestHandler):
     A connection over the limit is served for a second, for a health check. All other requests on it are refused.
     """
 
-    __slots__ = ("_close_timer", "_excess", "_gateway_log", "_limits", "_overload", "_server", "is_writing_paused")
+    __slots__ = (
+        "_close_timer",
+        "_connections",
+        "_gateway_log",
+        "_is_counted",
+        "_limits",
+        "_overload",
+        "is_writing_paused",
+    )
 
     def __init__(
         self,
         server: web.Server,
         log: GatewayLog,
         limits: LimitsGetter,
-        excess: ExcessConnections,
+        connections: OpenConnections,
         *,
         loop: asyncio.AbstractEventLoop,
         **options: Any,
@@ -134,8 +174,8 @@ class GuardedConnection(web.RequestHandler):
         super().__init__(server, loop=loop, **options)
         self._gateway_log = log
         self._limits = limits
-        self._excess = excess
-        self._server = server
+        self._connections = connections
+        self._is_counted = False
         self._close_timer: asyncio.TimerHandle | None = None
         """Closes the connection if the request headers take too long, or after an error response."""
         self._overload = ""
@@ -155,20 +195,27 @@ class GuardedConnection(web.RequestHandler):
         super().connection_made(transport)
         self._overload = self._find_overload(transport)
         if self._overload:
-            self._excess.add(self)
+            self._connections.add_excess(self)
             self._start_close_timer(OVERLOAD_SECONDS, partial(self._refuse, 503, self._overload))
         else:
             self._start_head_timer()
 
     def _find_overload(self, transport: asyncio.BaseTransport) -> str:
         """Return the reason to refuse requests on a new connection; "" if there is none."""
-        if len(self._server.connections) - len(self._excess) > self._limits().connections:
+        self._is_counted = self._connections.begin()
+        if not self._is_counted:
             return "too many connections are open; retry in a second"
         if is_reserved(transport.get_extra_info("socket").fileno()):
-            if self._excess.record_shortage():
+            self._end_count()
+            if self._connections.record_shortage():
                 self._gateway_log.error("almost out of file descriptors", hint=EXHAUSTED_HINT)
             return f"the gateway cannot open more than {descriptor_limit()} files; retry in a second"
         return ""
+
+    def _end_count(self) -> None:
+        if self._is_counted:
+            self._connections.end()
+            self._is_counted = False
 
     def data_received(self, data: bytes) -> None:
         if self._overload:
@@ -215,7 +262,8 @@ class GuardedConnection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._cancel_close_timer()
-        self._excess.discard(self)
+        self._connections.discard_excess(self)
+        self._end_count()
         super().connection_lost(exc)
 
     def _start_head_timer(self) -> None:
@@ -229,7 +277,7 @@ class GuardedConnection(web.RequestHandler):
 
     def abort(self) -> None:
         """Close the connection at once, and free its descriptor."""
-        self._excess.discard(self)
+        self._connections.discard_excess(self)
         if self.transport is not None:
             self.transport.abort()
 

@@ -1,4 +1,4 @@
-"""Memory budget: the bytes that all requests in progress of one worker may hold together.
+"""Memory budget: the bytes that all requests in progress may hold together, over all workers.
 
 Counted are request bodies, also those that are still being received, their decoded form, and the parts of replies that
 are buffered. The size of decoded JSON is an estimate: it depends on the number of objects in it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interlingua.gateway.http.error_responses import OutOfMemory, TooLarge
+from interlingua.gateway.shared_memory.worker_table import SharedCount
 
 __all__ = ["UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size"]
 
@@ -29,12 +30,21 @@ def decoded_size(data: bytes) -> int:
 
 
 class MemoryBudget:
-    """The budget of one worker. `limit` returns its size: a reload can change it."""
+    """The budget of a gateway, as one worker uses it.
 
-    def __init__(self, limit: Callable[[], int]) -> None:
+    Args:
+        limit: Returns the size of the budget: a reload can change it.
+        held_bytes: The bytes that the requests in progress hold. None if this process is the only worker.
+    """
+
+    def __init__(self, limit: Callable[[], int], held_bytes: SharedCount | None = None) -> None:
         self._limit = limit
-        self.used = 0
-        """Bytes that the requests in progress hold."""
+        self._held_bytes = held_bytes or SharedCount()
+
+    @property
+    def used(self) -> int:
+        """Bytes that the requests in progress hold, over all workers."""
+        return self._held_bytes.total
 
     def open_share(self) -> MemoryShare:
         """Return the share of a new request."""
@@ -50,9 +60,10 @@ class MemoryBudget:
         limit = self._limit()
         if size > 0 and share > limit:
             raise TooLarge(f"this request needs more than {limit:,} bytes of memory", "increase limits.memory")
-        if size > 0 and share > UNCHECKED_BYTES and self.used + size > limit:
+        self._held_bytes.add(size)
+        if size > 0 and share > UNCHECKED_BYTES and self.used > limit:
+            self._held_bytes.add(-size)
             raise OutOfMemory(limit)
-        self.used += size
 
 
 class MemoryShare:

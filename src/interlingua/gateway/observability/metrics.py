@@ -1,9 +1,11 @@
 """Prometheus metrics in the text format.
 
-Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams. A value that a
-client chooses, such as a model id, is never a label: it could exhaust the memory of the gateway and of Prometheus.
+Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams and models. A value
+that a client chooses, such as a model id, could exhaust the memory of the gateway and of Prometheus. It is a label only
+while the circuit breaker of this model is open, and the number of these is bounded.
 
-The values are in memory that all workers share (`series_memory.py`), and every worker renders the sum over all workers.
+The values are in memory that all workers share (`shared_memory/series.py`), and every worker renders the sum over all
+workers. Other values are those of the gateway's status, which is the same for all workers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from operator import add
 from typing import NamedTuple
 
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
+from interlingua.gateway.observability.gateway_status import WORKER_STATES, GatewayStatus
+from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 
 __all__ = ["CONTENT_TYPE", "Metrics", "reset_gauges"]
 
@@ -40,7 +43,6 @@ class Metrics:
         held_back_bytes: Returns the number of bytes in the lookahead buffers of this worker.
         lost_log_lines: Returns the number of log lines that this worker dropped.
         lost_captures: Returns the number of captures of this worker that are missing or truncated.
-        memory_bytes: Returns the number of bytes of the memory budget that this worker uses.
     """
 
     def __init__(
@@ -49,13 +51,11 @@ class Metrics:
         held_back_bytes: Callable[[], int] = lambda: 0,
         lost_log_lines: Callable[[], int] = lambda: 0,
         lost_captures: Callable[[], int] = lambda: 0,
-        memory_bytes: Callable[[], int] = lambda: 0,
     ) -> None:
         self._memory = memory or SeriesMemory([SeriesRegion()], 0)
         own = _OwnSeries(self._memory.own)
-        self._open_request_ids: set[str] = set()
         self._requests = _Counter(own, "requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
-        self._streams_open = _Gauge(own, "streams_open", "Requests in progress.")
+        self._streams_open = _StatusMetric("streams_open", "Requests in progress.")
         self._first_byte = _Histogram(
             own,
             "first_byte_seconds",
@@ -81,7 +81,19 @@ class Metrics:
             "kind",
         )
         self._held_back = _Gauge(own, "held_back_bytes", "Text buffered until the parser can classify it.")
-        self._memory_use = _Gauge(own, "memory_bytes", "Memory budget in use by requests in progress (limits.memory).")
+        self._memory_use = _StatusMetric("memory_bytes", "Memory that requests in progress hold (limits.memory).")
+        self._connections = _StatusMetric("connections_open", "Open connections of clients.")
+        self._workers = _StatusMetric("workers", "Worker processes of the gateway, by their state.", "state")
+        self._restarts = _StatusMetric(
+            "worker_restarts_total", "Workers that were replaced because they died.", metric_type="counter"
+        )
+        self._circuits = _StatusMetric(
+            "circuit_open",
+            "1 while the circuit breaker of a model is open, for all clients or for some; 0 for configured models.",
+            "upstream",
+            "model",
+        )
+        self._retry_budgets = _StatusMetric("retry_budget", "Retries left for an upstream.", "upstream")
         self._tokens = _Counter(own, "tokens_total", "Tokens reported by upstreams.", "direction")
         self._retries = _Counter(
             own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
@@ -105,30 +117,31 @@ class Metrics:
             self._upstream_errors,
             self._held_back,
             self._memory_use,
+            self._connections,
             self._tokens,
             self._retries,
+            self._retry_budgets,
             self._circuit_openings,
+            self._circuits,
             self._rate_limited,
             self._log_lines_lost,
             self._captures_lost,
+            self._workers,
+            self._restarts,
         ]
         self._held_back_bytes = held_back_bytes
-        self._memory_bytes = memory_bytes
         self._callback_counters = [
             _CallbackCounter(self._log_lines_lost, lost_log_lines),
             _CallbackCounter(self._captures_lost, lost_captures),
         ]
 
     @property
-    def has_several_workers(self) -> bool:
-        return len(self._memory.regions) > 1
-
-    def begin(self, exchange: ExchangeRecord) -> None:
-        self._open_request_ids.add(exchange.id)
-        self._streams_open.set(len(self._open_request_ids))
+    def finished_requests(self) -> int:
+        """Number of finished requests of all workers."""
+        series = (item for region in self._memory.regions for item in _metric_series(region))
+        return int(sum(values[0] for key, values in series if key.metric == self._requests.name))
 
     def end(self, exchange: ExchangeRecord) -> None:
-        self._open_request_ids.discard(exchange.id)
         upstream = exchange.upstream
         self._requests.add(1, exchange.wire, upstream, str(exchange.status), exchange.outcome)
         if exchange.first_byte is not None:
@@ -146,8 +159,6 @@ class Metrics:
             self._tokens.add(exchange.usage.input, "input")
             self._tokens.add(exchange.usage.output, "output")
         self._retries.add(max(0, exchange.attempts - 1))
-        # Last, so that in a scrape by another worker a request that is no longer open is already counted.
-        self._streams_open.set(len(self._open_request_ids))
 
     def record_circuit_open(self, upstream: str) -> None:
         self._circuit_openings.add(1, upstream)
@@ -158,16 +169,40 @@ class Metrics:
     def publish_callbacks(self) -> None:
         """Write the values of the callbacks to the shared memory. All other values are always up to date there."""
         self._held_back.set(self._held_back_bytes())
-        self._memory_use.set(self._memory_bytes())
         for counter in self._callback_counters:
             counter.publish()
 
-    def render(self) -> bytes:
-        """Return the sum over all workers in the text format. May run in another thread than the other methods."""
+    def render(self, status: GatewayStatus, known_models: Sequence[tuple[str, str]] = ()) -> bytes:
+        """Return the metrics of all workers in the text format. May run in another thread than the other methods.
+
+        Args:
+            status: The status of the gateway. It must be made before: what it no longer counts as open is counted.
+            known_models: Names of upstream and model that the settings list.
+        """
         totals = _sum_series(self._memory.regions)
+        totals |= {metric.name: series for metric, series in self._status_series(status, known_models)}
         return "".join(
             line + "\n" for metric in self._metrics for line in metric.lines(totals.get(metric.name, {}))
         ).encode()
+
+    def _status_series(
+        self, status: GatewayStatus, known_models: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[_Metric, dict[tuple[str, ...], list[float]]]]:
+        """Yield the metrics that report the status, with their series."""
+        yield self._streams_open, {(): [status.requests.used]}
+        yield self._memory_use, {(): [status.memory_bytes.used]}
+        yield self._connections, {(): [status.connections.used]}
+        states = Counter(worker.state for worker in status.workers)
+        yield self._workers, {(state,): [states[state]] for state in WORKER_STATES}
+        yield self._restarts, {(): [sum(worker.restarts for worker in status.workers)]}
+        yield self._retry_budgets, {(budget.upstream,): [budget.retries] for budget in status.retry_budgets}
+        circuits: dict[tuple[str, ...], list[float]] = {
+            names: [0] for names in known_models[: _MAX_SERIES - len(status.open_circuits) - 1]
+        }
+        circuits |= {(circuit.upstream, circuit.model): [1] for circuit in status.open_circuits}
+        if status.more_open_circuits:
+            circuits["other", "other"] = [status.more_open_circuits]
+        yield self._circuits, circuits
 
 
 def reset_gauges(region: SeriesRegion) -> None:
@@ -242,10 +277,9 @@ class _Metric(ABC):
     width = 1
     """Number of values per series."""
 
-    def __init__(self, own: _OwnSeries, name: str, metric_type: str, help_text: str, *labels: str) -> None:
+    def __init__(self, name: str, metric_type: str, help_text: str, *labels: str) -> None:
         self.name = f"interlingua_{name}"
         self.metric_type = metric_type
-        self._own = own
         self._header = [f"# HELP {self.name} {help_text}", f"# TYPE {self.name} {metric_type}"]
         self._label_names = labels
 
@@ -267,7 +301,7 @@ class _Metric(ABC):
 
 class _Gauge(_Metric):
     def __init__(self, own: _OwnSeries, name: str, help_text: str) -> None:
-        super().__init__(own, name, "gauge", help_text)
+        super().__init__(name, "gauge", help_text)
         self._values = own.values(self, ())
 
     def set(self, number: int) -> None:
@@ -277,9 +311,20 @@ class _Gauge(_Metric):
         yield "", {}, int(values[0])
 
 
+class _StatusMetric(_Metric):
+    """Metric whose values come from the status of the gateway."""
+
+    def __init__(self, name: str, help_text: str, *labels: str, metric_type: str = "gauge") -> None:
+        super().__init__(name, metric_type, help_text, *labels)
+
+    def samples(self, values: Sequence[float]) -> Iterator[tuple[str, dict[str, str], float]]:
+        yield "", {}, values[0]
+
+
 class _Counter(_Metric):
     def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str) -> None:
-        super().__init__(own, name, "counter", help_text, *labels)
+        super().__init__(name, "counter", help_text, *labels)
+        self._own = own
         if not labels:
             self.add(0)  # a series without labels is reported from the start
 
@@ -308,7 +353,8 @@ class _Histogram(_Metric):
     """Histogram. The values of a series are the number of observations in each bucket, and their sum."""
 
     def __init__(self, own: _OwnSeries, name: str, help_text: str, bounds: tuple[float, ...], *labels: str) -> None:
-        super().__init__(own, name, "histogram", help_text, *labels)
+        super().__init__(name, "histogram", help_text, *labels)
+        self._own = own
         self._bounds = bounds
         self.width = len(bounds) + 2
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
-import mmap
 import os
 import select
 import signal
 import time
 from contextlib import suppress
+
+from interlingua.gateway.shared_memory.worker_table import WorkerTable
 
 __all__ = ["INTERVAL_SECONDS", "Heartbeat"]
 
@@ -21,10 +22,15 @@ MAX_STACK_BYTES = 64 * 1024
 
 
 class Heartbeat:
-    """Heartbeat of one worker process. The supervisor creates it before it forks."""
+    """Heartbeat of one worker process. The supervisor creates it before it forks.
 
-    def __init__(self) -> None:
-        self._last_beat = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("d")[:1]  # memory of both processes
+    Args:
+        table: The table of the workers, in the memory of all processes.
+        worker: The row of this worker.
+    """
+
+    def __init__(self, table: WorkerTable, worker: int) -> None:
+        self._last_beat = table.last_beat[worker : worker + 1]
         self._stack_reader, self._stack_writer = os.pipe()
         self.beat()
 

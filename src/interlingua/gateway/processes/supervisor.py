@@ -21,11 +21,11 @@ from interlingua.gateway.http.client_limits import reset_open_requests
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
-from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.heartbeat import Heartbeat
 from interlingua.gateway.processes.worker import FORCED_STOP_GRACE_SECONDS, Worker
 from interlingua.gateway.settings.loader import LoadedSettings
+from interlingua.gateway.shared_memory.worker_memory import SharedMemory, WorkerMemory
 
 __all__ = ["Supervisor"]
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._log = GatewayLog(
             log_settings, loaded.all_secrets, RotatingFile(log_settings.file) if log_settings.file else _StderrWriter()
         )
-        self._series_regions = [SeriesRegion() for _ in sockets]  # shared by all workers, and outlive them
+        self._memory = SharedMemory(len(sockets))
         self._children: dict[int, _WorkerProcess] = {}  # by process id
         self._killed: set[int] = set()  # process ids of hung workers
         self._pending_restarts: list[int] = []  # indexes of workers that died too soon
@@ -108,7 +108,7 @@ class Supervisor:
     def _start(self, index: int, is_first: bool = False) -> None:
         heartbeat: Heartbeat | None = None
         try:
-            heartbeat = Heartbeat()
+            heartbeat = Heartbeat(self._memory.table, index)
             process = os.fork()
         except OSError as error:  # a limit of processes or files is reached, or no memory is left
             if heartbeat is not None:
@@ -135,13 +135,12 @@ class Supervisor:
 
     def _run_worker(self, index: int, heartbeat: Heartbeat) -> int:
         """Run a worker in the child process and return the exit status."""
-        series_memory = SeriesMemory(self._series_regions, index)
         worker = Worker(
             self._loaded,
             self._sockets[index],
             self._seal_key,
             self._reload,
-            series_memory,
+            WorkerMemory(self._memory, index),
             self._lifeline_reader,
             heartbeat,
         )
@@ -170,14 +169,14 @@ class Supervisor:
                 continue
             child.heartbeat.close()
             self._killed.discard(process)
-            reset_gauges(self._series_regions[child.worker])
-            reset_open_requests(self._series_regions[child.worker])
+            self._forget_state(child.worker)
             if self._stop_requested_at is not None:
                 continue
             if code == EXIT_NEVER_SERVED and child.is_first:
                 failed.append(child)
                 self._stop()
                 continue
+            self._memory.table.restarts[child.worker] += 1
             self._log.write_now(
                 "a worker died; restarting it", worker=child.worker, process=process, **_exit_fields(code)
             )
@@ -186,6 +185,12 @@ class Supervisor:
             else:
                 self._start(child.worker)
         return failed
+
+    def _forget_state(self, worker: int) -> None:
+        """Reset what a dead worker had open. Its counters, and the events that it sent to others, remain."""
+        self._memory.table.clear_row(worker)
+        reset_gauges(self._memory.regions[worker])
+        reset_open_requests(self._memory.regions[worker])
 
     # ── signals ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,6 +209,7 @@ class Supervisor:
         if self._stop_requested_at is None:
             self._stop_requested_at = time.monotonic()
             self._pending_restarts.clear()
+            self._memory.table.set_stopping()
             notify.send_stopping()
             self._close_sockets()
             self._signal_workers(signal.SIGTERM)

@@ -19,18 +19,19 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.app import make_app
 from interlingua.gateway.demo import server as demo
 from interlingua.gateway.http.connection_listener import ConnectionListener
-from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.heartbeat import INTERVAL_SECONDS, Heartbeat
 from interlingua.gateway.settings.loader import LoadedSettings
+from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
+from interlingua.gateway.shared_memory.worker_table import WorkerState
 from interlingua.gateway.state import GatewayState
 
 __all__ = ["Worker"]
 
 FORCED_STOP_GRACE_SECONDS = 1.0
 """Seconds after the first stop signal in which further ones are ignored: one Ctrl-C can arrive from two senders."""
-PUBLISH_INTERVAL_SECONDS = 1.0
-"""Interval at which a worker publishes the metrics that come from callbacks, if other workers report them too."""
+SYNCHRONIZE_INTERVAL_SECONDS = 1.0
+"""Interval at which one of several workers publishes metrics from callbacks, and reads the events of others."""
 THREAD_SWITCH_SECONDS = 0.0005
 """Time after which a thread lets another one run: the event loop waits for each thread that has work."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
@@ -48,7 +49,7 @@ class Worker:
         listener: The bound socket.
         seal_key: The key that encrypts reasoning, unless the settings contain one.
         reload: Reads the settings again. Raises InterlinguaError if they are invalid.
-        series_memory: The memory for metrics and limits that several workers share. None if there is one worker.
+        memory: The memory that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
         heartbeat: The heartbeat that the parent reads. None if there is no parent.
     """
@@ -59,7 +60,7 @@ class Worker:
         listener: socket.socket,
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
-        series_memory: SeriesMemory | None = None,
+        memory: WorkerMemory | None = None,
         parent_pipe: int | None = None,
         heartbeat: Heartbeat | None = None,
     ) -> None:
@@ -67,7 +68,7 @@ class Worker:
         self._listener = listener
         self._seal_key = seal_key
         self._reload = reload
-        self._series_memory = series_memory
+        self._memory = memory or WorkerMemory()
         self._parent_pipe = parent_pipe
         self._heartbeat = heartbeat
         self.has_served = False
@@ -86,24 +87,33 @@ class Worker:
 
     async def _serve(self) -> None:
         settings = self._loaded.settings
+        self._memory.register_process()
         demo_url, demo_runner = await demo.start_demo_server(settings.demo_pace) if settings.demo else ("", None)
-        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._series_memory)
+        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._memory)
         await gateway.connect()
         stop_requested = self._install_signal_handlers(gateway)
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
         assert runner.server is not None, "runner.setup() creates the server"
-        connection_listener = ConnectionListener(runner.server, gateway.log, lambda: gateway.config.settings.limits)
+        connection_listener = ConnectionListener(
+            runner.server,
+            gateway.log,
+            lambda: gateway.config.settings.limits,
+            lambda: gateway.config.worker_limits,
+            self._memory.connections,
+        )
         await connection_listener.open(self._listener)
         self.has_served = True
+        self._memory.set_state(WorkerState.READY)
         heartbeat = asyncio.create_task(self._beat())
-        publisher = asyncio.create_task(_publish_metrics(gateway)) if gateway.metrics.has_several_workers else None
+        synchronizer = asyncio.create_task(_synchronize(gateway)) if self._memory.has_several_workers else None
         notify.send_ready(self._listener)
         try:
             await stop_requested.wait()
             asyncio.get_running_loop().call_later(FORCED_STOP_GRACE_SECONDS, self._restore_default_signals)
             gateway.log.info("stopping", open=len(gateway.active_requests), seconds=gateway.config.settings.drain)
             gateway.ready = False
+            self._memory.set_state(WorkerState.STOPPING)
             if self._parent_pipe is None:
                 notify.send_stopping()
             connection_listener.close()
@@ -113,8 +123,8 @@ class Worker:
             await gateway.close()
             heartbeat.cancel()
             faulthandler.cancel_dump_traceback_later()
-            if publisher is not None:
-                publisher.cancel()
+            if synchronizer is not None:
+                synchronizer.cancel()
                 gateway.metrics.publish_callbacks()
             if demo_runner is not None:
                 await demo_runner.cleanup()
@@ -122,10 +132,10 @@ class Worker:
     async def _beat(self) -> None:
         """Show that the event loop runs: to the supervisor, or without one to a timer that prints the stack."""
         seconds = self._loaded.settings.watchdog
-        while seconds:
+        while True:
             if self._heartbeat is not None:
                 self._heartbeat.beat()
-            else:
+            elif seconds:
                 faulthandler.dump_traceback_later(seconds)
                 notify.send_watchdog()
             await asyncio.sleep(INTERVAL_SECONDS)
@@ -172,10 +182,12 @@ class Worker:
         )
 
 
-async def _publish_metrics(gateway: GatewayState) -> None:
+async def _synchronize(gateway: GatewayState) -> None:
+    """Exchange what no request of this worker exchanges: metrics from callbacks, and events of other workers."""
     while True:
         gateway.metrics.publish_callbacks()
-        await asyncio.sleep(PUBLISH_INTERVAL_SECONDS)
+        gateway.memory.events.poll()
+        await asyncio.sleep(SYNCHRONIZE_INTERVAL_SECONDS)
 
 
 async def _drain(gateway: GatewayState) -> int:

@@ -91,7 +91,6 @@ class Relay:
     async def _run(self) -> web.StreamResponse:
         gateway, exchange = self._gateway, self._exchange
         gateway.active_requests.add(self)
-        gateway.metrics.begin(exchange)
         try:
             return await self._handle()
         except asyncio.CancelledError:
@@ -101,11 +100,13 @@ class Relay:
             exchange.outcome, exchange.status = "client-left", CLIENT_CLOSED_STATUS
             return self._abort_connection()
         finally:
-            gateway.active_requests.discard(self)
-            if self._counted_request is not None:
-                self._counted_request.end(self._used_tokens())
-            self._memory.close()
-            self._record_exchange()
+            try:
+                if self._counted_request is not None:
+                    self._counted_request.end(self._used_tokens())
+                self._memory.close()
+                self._record_exchange()
+            finally:  # last, so that for other workers a request that is no longer active is counted as finished
+                gateway.active_requests.remove(self)
 
     async def _handle(self) -> web.StreamResponse:
         exchange = self._exchange
@@ -147,9 +148,7 @@ class Relay:
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
             raise ShuttingDown()
-        if len(self._gateway.active_requests) > settings.limits.streams:
-            problem = f"the gateway already handles {settings.limits.streams} requests (limits.streams)"
-            raise TooManyRequests(problem, "retry in a second")
+        self._check_active_requests()
         limits = settings.client_limits
         self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
         body = await self._read_request_body(client_id)
@@ -161,6 +160,18 @@ class Relay:
             self._upstream_access(), client_request, self._exchange, self._observer, self._memory
         )
         return failover, routes
+
+    def _check_active_requests(self) -> None:
+        """Raise TooManyRequests if all workers, or this one, already handle as many requests as they may."""
+        active_requests = self._gateway.active_requests
+        for number, limit in (
+            (active_requests.total, self._config.settings.limits.streams),
+            (len(active_requests), self._config.worker_limits.streams),
+        ):
+            if number > limit:
+                raise TooManyRequests(
+                    f"the gateway already handles {limit} requests (limits.streams)", "retry in a second"
+                )
 
     def _upstream_access(self) -> UpstreamAccess:
         gateway = self._gateway

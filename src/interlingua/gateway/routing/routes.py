@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -85,6 +85,12 @@ class Routes:
         """Return the ids for the model list. Ids that match a pattern with `*` are not known here."""
         demo = [f"{DEMO_UPSTREAM}/{dialect.name}" for dialect in self._dialects.native] if self._settings.demo else []
         return [*self._model_ids.listed_ids, *demo]
+
+    @cached_property
+    def configured_targets(self) -> list[tuple[str, str]]:
+        """Names of upstream and model of all routes that the settings list, without wildcards and demo models."""
+        routes = [route for id in self._model_ids.listed_ids for route in self._find(id)]
+        return list(dict.fromkeys((route.name, route.model) for route in routes if route.name != DEMO_UPSTREAM))
 
     def find(self, model_id: str) -> list[Route]:
         """Return the routes for this model id, in order. Raise UnknownModel if there is none."""

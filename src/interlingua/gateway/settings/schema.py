@@ -63,7 +63,7 @@ class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Longest delay before a retry, in seconds. If the upstream requests a longer one (`retry-after`), the gateway does
     not retry and forwards that delay to the client."""
     budget: Annotated[float, Meta(ge=0, le=1)] = 0.1
-    """Retry budget: the number of retries allowed per request to this upstream, over all clients (0.1: one retry for
+    """Retry budget: the number of retries allowed per request to this upstream, of all clients (0.1: one retry for
     ten requests). A burst of ten retries, and one more each second, are always allowed. If the clients together have
     used them up, each client key still has ten retries, and one more in ten seconds. The budget keeps retries from
     adding load to an upstream that already fails."""
@@ -76,8 +76,8 @@ class Rest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     circuit for all."""
 
     after: Annotated[int, Meta(ge=0)] = 10
-    """Number of consecutive failed attempts that open the circuit. One request can make several attempts. 0 disables
-    the circuit breaker."""
+    """Number of consecutive failed attempts that open the circuit, over all workers. One request can make several
+    attempts. 0 disables the circuit breaker."""
     seconds: Seconds = 5
     """Seconds that the circuit stays open. Meanwhile requests go to the `fallback` models; without one, the client
     receives 503 with `retry-after`. After that time a single request probes the model."""
@@ -159,13 +159,13 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
     """Maximum size of a non-streamed reply of an upstream, in bytes. Default: 64 MiB."""
     memory: Annotated[int, Meta(ge=1024 * 1024)] = 1024 * 1024 * 1024
-    """Memory budget per worker, in bytes: what all requests in progress of a worker may hold together, as bodies and as
-    buffered replies. With several `workers`, each has its own budget of this size. The memory of decoded JSON is
-    estimated; a text needs about three times its size. Beyond the budget, requests receive 503 with `retry-after`, and
-    streams end with an error. Requests that hold up to 64 KiB are never refused. Default: 1 GiB."""
+    """Memory budget in bytes: what all requests in progress may hold together, over all workers, as bodies and as
+    buffered replies. The memory of decoded JSON is estimated; a text needs about three times its size. Beyond the
+    budget, requests receive 503 with `retry-after`, and streams end with an error. Requests that hold up to 64 KiB are
+    never refused. Default: 1 GiB."""
     connections: Annotated[int, Meta(ge=1)] = 8192
-    """Maximum number of open client connections per worker. Further connections receive 503 with `retry-after`, except
-    for health checks. The gateway uses a lower number if it may not open enough files (`ulimit -n`)."""
+    """Maximum number of open client connections, over all workers. Further connections receive 503 with `retry-after`,
+    except for health checks. Each worker uses a lower number if it may not open enough files (`ulimit -n`)."""
     head: Seconds = 10
     """Seconds within which a client must send the request line and headers. The time starts with the first byte of the
     request; on a new connection, when the connection is accepted."""
@@ -173,9 +173,9 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Minimum rate at which a client must send a request body, in bytes per second. It applies after the first ten
     seconds. 0 disables the check."""
     streams: Annotated[int, Meta(ge=1)] = 4096
-    """Maximum number of concurrent requests per worker, of all clients together, and of concurrent token
+    """Maximum number of concurrent requests, of all clients together and over all workers, and of concurrent token
     counts. Requests for a complete reply count like those for a stream. Further requests receive 529 with
-    `retry-after`. The gateway uses a lower number if it may not open enough files (`ulimit -n`): a request needs
+    `retry-after`. Each worker uses a lower number if it may not open enough files (`ulimit -n`): a request needs
     two."""
     send: Seconds = 120
     """Seconds within which a client must send its complete request body. Also the time within which it must read the
@@ -224,7 +224,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8484
     """TCP port that the gateway listens on. 0: any free port."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
-    """Number of worker processes that share the port."""
+    """Number of worker processes that share the port. They act as one gateway: all limits, retry budgets and circuit
+    breakers apply to all workers together."""
     demo: bool = False
     """Add the demo models demo/<dialect>, one for every dialect. They need no API key and no network."""
     demo_pace: Annotated[float, Meta(ge=0)] = 0.004

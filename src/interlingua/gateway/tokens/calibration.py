@@ -1,14 +1,19 @@
 """Calibration of token estimates: the usage that an upstream reports corrects later estimates for the same model.
 
-Each process has its own calibration, in memory only. Nothing but estimates depends on it.
+All workers have the same calibration, in memory only: each comparison is an event that all of them apply
+(`shared_memory/event_log.py`). Nothing but estimates depends on it.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from typing import Any
 
+import msgspec
+
 from interlingua.events import Usage
+from interlingua.gateway.shared_memory.event_log import EventLog
 from interlingua.gateway.tokens.estimator import estimate_tokens
 
 __all__ = ["EstimateCalibration", "tokens_from_size"]
@@ -34,6 +39,18 @@ COUNT_SAMPLE_CHARS = 64 * 1024
 """Sample size for token count requests, which can take more time than other estimates."""
 
 
+class UsageCompared(msgspec.Struct, array_like=True, frozen=True):
+    """An upstream has reported usage, or the usage is missing."""
+
+    upstream: str
+    model: str
+    usage_missing: bool
+    ratio: float = 1.0
+    """The reported usage divided by the estimate."""
+    weight: float = 0.0
+    """Weight of the comparison: 0 if the usage was not compared, 1 for large requests."""
+
+
 class _ModelCalibration:
     """Calibration of one model at one upstream."""
 
@@ -47,8 +64,16 @@ class _ModelCalibration:
 
 
 class EstimateCalibration:
-    def __init__(self) -> None:
+    """Calibration of all models.
+
+    Args:
+        events: The events of all workers. None if this process is the only worker.
+    """
+
+    def __init__(self, events: EventLog | None = None) -> None:
         self._models: OrderedDict[tuple[str, str], _ModelCalibration] = OrderedDict()
+        self._events = events or EventLog()
+        self._events.subscribe(UsageCompared, lambda _, event: self._apply(event))
 
     def count(self, body: dict[str, Any], upstream: str, model: str) -> int:
         """Return the corrected estimate for a token count request."""
@@ -76,18 +101,23 @@ class EstimateCalibration:
     def record_usage(self, estimated_tokens: int, usage: Usage, upstream: str, model: str) -> None:
         """Compare the estimate with the reported usage and update the factor. `estimated_tokens` is 0 if there is
         none."""
-        calibration = self._calibration_for(upstream, model)
-        calibration.usage_missing = usage.estimated
-        if usage.estimated or estimated_tokens < MIN_COMPARED_TOKENS or usage.input <= 0:
-            return
-        ratio = usage.input / estimated_tokens
-        if not 1 / MAX_PLAUSIBLE_RATIO <= ratio <= MAX_PLAUSIBLE_RATIO:
-            return
-        share = min(1.0, estimated_tokens / FULL_WEIGHT_TOKENS)
-        calibration.comparisons += share
-        weight = share * max(MIN_UPDATE_WEIGHT, 1 / max(1.0, calibration.comparisons))
+        ratio, weight = 1.0, 0.0
+        if not usage.estimated and estimated_tokens >= MIN_COMPARED_TOKENS:
+            ratio = usage.input / estimated_tokens
+            if 1 / MAX_PLAUSIBLE_RATIO <= ratio <= MAX_PLAUSIBLE_RATIO:
+                weight = min(1.0, estimated_tokens / FULL_WEIGHT_TOKENS)
+        if weight or usage.estimated != self._calibration_for(upstream, model).usage_missing:
+            event = UsageCompared(upstream, model, usage.estimated, ratio, weight)
+            self._apply(event)
+            self._events.publish(event, time.monotonic())
+
+    def _apply(self, event: UsageCompared) -> None:
+        calibration = self._calibration_for(event.upstream, event.model)
+        calibration.usage_missing = event.usage_missing
+        calibration.comparisons += event.weight
+        weight = event.weight * max(MIN_UPDATE_WEIGHT, 1 / max(1.0, calibration.comparisons))
         calibration.factor = min(
-            MAX_FACTOR, max(MIN_FACTOR, calibration.factor + (ratio - calibration.factor) * weight)
+            MAX_FACTOR, max(MIN_FACTOR, calibration.factor + (event.ratio - calibration.factor) * weight)
         )
 
     def _calibration_for(self, upstream: str, model: str) -> _ModelCalibration:

@@ -6,6 +6,10 @@ failures of a model, the circuit breaker opens, and only single probe requests a
 
 A client can send requests that make an upstream fail. Such failures refuse no requests of other clients. They can use
 up the retries that all clients share, so each client also has a few of its own.
+
+All workers of a gateway have the same budgets and circuit breakers: each change is an event that all of them apply
+(`shared_memory/event_log.py`). Workers that decide at the same moment do not see each other's event: then each worker
+can send a probe, or use the last retry, instead of one of them.
 """
 
 from __future__ import annotations
@@ -13,14 +17,18 @@ from __future__ import annotations
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
 
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.settings.schema import Rest, Retries
+from interlingua.gateway.settings.schema import Rest, Retries, Upstream
+from interlingua.gateway.shared_memory.event_log import EventLog
+from interlingua.gateway.upstream.circuit_breaker import MAX_TRACKED_CLIENTS, CircuitBreaker, OpenCircuit, tracked
 from interlingua.translation.upstream_errors import UpstreamFailed
 
-__all__ = ["RetryPolicies", "RetryPolicy", "backoff"]
+__all__ = ["RETRY_BUDGET_CAPACITY", "RetryPolicies", "RetryPolicy", "backoff"]
 
 RETRY_BUDGET_CAPACITY = 10.0
 """Maximum number of saved retries."""
@@ -30,13 +38,87 @@ OWN_RETRIES_PER_SECOND = 0.1
 """So few that the retries of many clients do not add much load to an upstream that fails."""
 MAX_TRACKED_MODELS = 1000
 """Maximum number of circuit breakers: clients can send any model name."""
-MAX_TRACKED_CLIENTS = 1000
-"""Maximum number of clients per circuit breaker, and of retry budgets: without `keys`, clients can send any key."""
 TOO_MANY_REQUESTS_STATUS = 429
 """Does not count as a failure: the upstream works and limits its rate."""
 
-K = TypeVar("K")
-V = TypeVar("V")
+
+class UpstreamKey(NamedTuple):
+    """Upstream, also identified by its URL: a reload may change the URL of a name."""
+
+    name: str
+    url: str
+
+
+class ModelKey(NamedTuple):
+    upstream: UpstreamKey
+    model: str
+
+
+class PolicyEvent(msgspec.Struct, array_like=True, frozen=True):
+    """Change of a retry budget or a circuit breaker, which all workers apply."""
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:
+        raise NotImplementedError
+
+
+class AttemptFailed(PolicyEvent, frozen=True):
+    """A failed attempt counts for a client, or for all clients (None)."""
+
+    key: ModelKey
+    client_id: str | None
+    open_until: float
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:  # noqa: ARG002
+        policies.breaker(self.key).add_failure(self.client_id, self.open_until)
+
+
+class ProbeSent(PolicyEvent, frozen=True):
+    """A client sends a request although the circuit is open. Other requests wait for its result."""
+
+    key: ModelKey
+    client_id: str
+    open_until: float
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:  # noqa: ARG002
+        policies.breaker(self.key).reserve_probe(self.client_id, self.open_until)
+
+
+class AttemptSucceeded(PolicyEvent, frozen=True):
+    """A success resets all failures of a model."""
+
+    key: ModelKey
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:  # noqa: ARG002
+        policies.breaker(self.key).reset()
+
+
+class BudgetRefilled(PolicyEvent, frozen=True):
+    """A request adds its share to the retries that all clients share."""
+
+    key: UpstreamKey
+    share: float
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:
+        policies.budget(self.key, None).add(self.share, now)
+
+
+class RetryTaken(PolicyEvent, frozen=True):
+    """A retry is taken from the budget of a client, or from the one that all clients share (None)."""
+
+    key: UpstreamKey
+    client_id: str | None
+
+    def apply(self, policies: RetryPolicies, now: float) -> None:
+        policies.budget(self.key, self.client_id).add(-1, now)
+
+
+POLICY_EVENTS: tuple[type[PolicyEvent], ...] = (
+    AttemptFailed,
+    ProbeSent,
+    AttemptSucceeded,
+    BudgetRefilled,
+    RetryTaken,
+)
 
 
 class RetryBudget:
@@ -44,197 +126,176 @@ class RetryBudget:
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._available = RETRY_BUDGET_CAPACITY
+        self._available = RETRY_BUDGET_CAPACITY  # below 0 if several workers took the last one at the same time
         self._updated_at = 0.0
 
-    def refill(self, share: float, now: float) -> None:
-        added = share + max(0.0, now - self._updated_at) * self._per_second
+    def available(self, now: float) -> float:
+        """Return the number of retries, refilled up to now."""
+        added = max(0.0, now - self._updated_at) * self._per_second
         self._available = min(RETRY_BUDGET_CAPACITY, self._available + added)
-        self._updated_at = now
+        self._updated_at = max(self._updated_at, now)
+        return self._available
 
-    def has_retry(self, now: float) -> bool:
-        self.refill(0.0, now)
-        return self._available >= 1
-
-    def spend(self, now: float) -> bool:
-        if not self.has_retry(now):
-            return False
-        self._available -= 1
-        return True
-
-
-class FailureCount:
-    """Number of consecutive failures. If there are too many, one probe request is allowed per interval."""
-
-    def __init__(self) -> None:
-        self.failures = 0
-        """Consecutive failed attempts; one request can contribute several."""
-        self._open_until = 0.0
-
-    def is_open(self, rest: Rest) -> bool:
-        return 0 < rest.after <= self.failures
-
-    def delay(self, rest: Rest, now: float) -> float:
-        """Return the seconds until the next probe; 0 if a request may be sent now."""
-        return max(0.0, self._open_until - now) if self.is_open(rest) else 0.0
-
-    def reserve_interval(self, rest: Rest, now: float) -> None:
-        """Make other requests wait for the result of this one."""
-        self._open_until = now + rest.seconds
-
-    def add(self, rest: Rest, now: float) -> None:
-        self.failures += 1
-        self.reserve_interval(rest, now)
-
-
-class CircuitBreaker:
-    """Circuit breaker of one model of an upstream.
-
-    A failed connection counts for all clients: no request can be its reason. All other failures, such as a status 500
-    or a timeout, count only for the client that sent the request. A success of any client closes the circuit for all.
-    """
-
-    def __init__(self) -> None:
-        self._connection_failures = FailureCount()
-        self._client_failures: OrderedDict[str, FailureCount] = OrderedDict()
-
-    @property
-    def _has_failures(self) -> bool:
-        return bool(self._client_failures) or self._connection_failures.failures > 0
-
-    def failures(self, client_id: str) -> int:
-        return max(count.failures for count in self._counts(client_id))
-
-    def acquire_probe(self, client_id: str, rest: Rest, now: float) -> float:
-        """Return 0 if this client may send a request, otherwise the seconds to wait.
-
-        While the circuit is open, 0 also reserves the probe: other requests wait for its result.
-        """
-        if not self._has_failures:
-            return 0.0
-        counts = self._counts(client_id)
-        if delay := max(count.delay(rest, now) for count in counts):
-            return delay
-        for count in counts:
-            count.reserve_interval(rest, now)
-        return 0.0
-
-    def record_failure(self, client_id: str, unreachable: bool, rest: Rest, now: float) -> bool:
-        """Count a failure, and return whether it opens the circuit."""
-        if unreachable:
-            count = self._connection_failures
-        else:
-            count = _tracked(self._client_failures, client_id, FailureCount, MAX_TRACKED_CLIENTS)
-        was_open = count.is_open(rest)
-        count.add(rest, now)
-        return count.is_open(rest) and not was_open
-
-    def record_success(self, rest: Rest) -> bool:
-        """Forget all failures, and return whether that closes the circuit for a client."""
-        if not self._has_failures:
-            return False
-        was_open = any(count.is_open(rest) for count in (self._connection_failures, *self._client_failures.values()))
-        self._connection_failures.failures = 0
-        self._client_failures.clear()
-        return was_open
-
-    def _counts(self, client_id: str) -> list[FailureCount]:
-        client_failures = self._client_failures.get(client_id)
-        return [self._connection_failures, *([client_failures] if client_failures is not None else [])]
+    def add(self, number: float, now: float) -> None:
+        """Add retries, or take them if negative."""
+        self._available = min(RETRY_BUDGET_CAPACITY, self.available(now) + number)
 
 
 class RetryPolicies:
     """Retry budgets and circuit breakers of all upstreams, kept as long as the process runs.
 
     Args:
-        on_circuit_change: Called with upstream, model and number of failures when a circuit opens, for one client or
-            for all; with 0 failures when it closes.
-        clock: Monotonic clock in seconds.
+        on_circuit_change: Called with upstream, model and number of failures when a request of this worker opens a
+            circuit, for one client or for all; with 0 failures when it closes one.
+        clock: Monotonic clock in seconds, the same in all workers.
+        events: The events of all workers. None if this process is the only worker.
     """
 
     def __init__(
-        self, on_circuit_change: Callable[[str, str, int], None], clock: Callable[[], float] = time.monotonic
+        self,
+        on_circuit_change: Callable[[str, str, int], None],
+        clock: Callable[[], float] = time.monotonic,
+        events: EventLog | None = None,
     ) -> None:
-        self._on_circuit_change = on_circuit_change
-        self._clock = clock
-        self._shared_budgets: dict[tuple[str, str], RetryBudget] = {}
-        self._client_budgets: OrderedDict[tuple[str, str, str], RetryBudget] = OrderedDict()
-        self._breakers: OrderedDict[tuple[str, str, str], CircuitBreaker] = OrderedDict()
+        self.on_circuit_change = on_circuit_change
+        self.clock = clock
+        self._events = events or EventLog()
+        self._shared_budgets: dict[UpstreamKey, RetryBudget] = {}
+        self._client_budgets: OrderedDict[tuple[UpstreamKey, str], RetryBudget] = OrderedDict()
+        self._breakers: OrderedDict[ModelKey, CircuitBreaker] = OrderedDict()
+        for event_type in POLICY_EVENTS:
+            self._events.subscribe(event_type, lambda at, event: event.apply(self, at))
 
     def for_route(self, route: Route, client_id: str) -> RetryPolicy:
-        upstream_key = (route.name, route.upstream.url)
-        shared_budget = self._shared_budgets.setdefault(upstream_key, RetryBudget(SHARED_RETRIES_PER_SECOND))
-        client_key = (*upstream_key, client_id)
-        own_budget = _tracked(
-            self._client_budgets, client_key, lambda: RetryBudget(OWN_RETRIES_PER_SECOND), MAX_TRACKED_CLIENTS
+        return RetryPolicy(self, route, client_id)
+
+    def update(self) -> None:
+        """Apply the changes of other workers."""
+        self._events.poll()
+
+    def record(self, event: PolicyEvent, now: float) -> None:
+        """Make a change in all workers."""
+        event.apply(self, now)
+        self._events.publish(event, now)
+
+    def breaker(self, key: ModelKey) -> CircuitBreaker:
+        return tracked(self._breakers, key, CircuitBreaker, MAX_TRACKED_MODELS)
+
+    def budget(self, key: UpstreamKey, client_id: str | None) -> RetryBudget:
+        """Return the budget of a client, or the one that all clients share (None)."""
+        if client_id is None:
+            return self._shared_budgets.setdefault(key, RetryBudget(SHARED_RETRIES_PER_SECOND))
+        return tracked(
+            self._client_budgets, (key, client_id), lambda: RetryBudget(OWN_RETRIES_PER_SECOND), MAX_TRACKED_CLIENTS
         )
-        breaker = _tracked(self._breakers, (*upstream_key, route.model), CircuitBreaker, MAX_TRACKED_MODELS)
-        budgets = (shared_budget, own_budget)
-        return RetryPolicy(route, client_id, budgets, breaker, self._on_circuit_change, self._clock)
+
+    def open_circuits(self, upstreams: Mapping[str, Upstream]) -> dict[tuple[str, str], OpenCircuit]:
+        """Return the open circuits of these upstreams, by the names of upstream and model."""
+        self.update()
+        now = self.clock()
+        found = {}
+        for key, breaker in self._breakers.items():
+            upstream = upstreams.get(key.upstream.name)
+            if upstream is not None and upstream.url == key.upstream.url and breaker.has_failures:
+                found[key.upstream.name, key.model] = breaker.describe_open(upstream.rest, now)
+        return {names: circuit for names, circuit in found.items() if circuit is not None}
+
+    def available_retries(self, name: str, upstream: Upstream) -> float:
+        """Return the retries that all clients share at an upstream."""
+        self.update()
+        budget = self._shared_budgets.get(UpstreamKey(name, upstream.url))
+        return RETRY_BUDGET_CAPACITY if budget is None else max(0.0, budget.available(self.clock()))
 
 
 class RetryPolicy:
     """Retry policy for one request of one client to one upstream."""
 
-    def __init__(
-        self,
-        route: Route,
-        client_id: str,
-        budgets: tuple[RetryBudget, RetryBudget],
-        breaker: CircuitBreaker,
-        on_circuit_change: Callable[[str, str, int], None],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, policies: RetryPolicies, route: Route, client_id: str) -> None:
+        self._policies = policies
         self._route = route
         self._client_id = client_id
-        self._shared_budget, self._own_budget = budgets
-        self._breaker = breaker
-        self._on_circuit_change = on_circuit_change
-        self._clock = clock
+        self._upstream_key = UpstreamKey(route.name, route.upstream.url)
+        self._model_key = ModelKey(self._upstream_key, route.model)
+
+    @property
+    def _rest(self) -> Rest:
+        return self._route.upstream.rest
 
     def start_request(self) -> None:
         """Record the first attempt of a request. Raises UpstreamFailed if the circuit is open."""
-        self._shared_budget.refill(self._route.upstream.retries.budget, self._clock())
+        policies, now = self._policies, self._policies.clock()
+        policies.update()
+        share = self._route.upstream.retries.budget
+        if share and policies.budget(self._upstream_key, None).available(now) < RETRY_BUDGET_CAPACITY:
+            policies.record(BudgetRefilled(self._upstream_key, share), now)
         if delay := self.acquire_probe():
-            problem = f"{self._route.model} failed in {self._breaker.failures(self._client_id)} consecutive attempts"
+            failures = policies.breaker(self._model_key).failures(self._client_id)
+            problem = f"{self._route.model} failed in {failures} consecutive attempts"
             message = f"{self._route.name}: {problem}; the circuit breaker is open for another {delay:.1f} s"
             raise UpstreamFailed(message, 503, retry_after=delay)
 
     def acquire_probe(self) -> float:
-        """Return 0 if this request may be sent, otherwise the seconds for which the circuit stays open."""
-        return self._breaker.acquire_probe(self._client_id, self._route.upstream.rest, self._clock())
+        """Return 0 if this request may be sent, otherwise the seconds for which the circuit stays open.
+
+        While the circuit is open, 0 also reserves the probe: other requests wait for its result.
+        """
+        policies = self._policies
+        policies.update()
+        breaker = policies.breaker(self._model_key)
+        if not breaker.has_failures or not breaker.is_open(self._client_id, self._rest):
+            return 0.0
+        now = policies.clock()
+        if delay := breaker.delay(self._client_id, self._rest, now):
+            return delay
+        policies.record(ProbeSent(self._model_key, self._client_id, now + self._rest.seconds), now)
+        return 0.0
 
     @property
     def has_retry(self) -> bool:
         """True if the retry budget allows another attempt."""
-        now = self._clock()
-        return self._shared_budget.has_retry(now) or self._own_budget.has_retry(now)
+        return self._find_retry(self._policies.clock()) is not None
 
     def acquire_retry(self) -> bool:
         """Take a retry from the budget of all clients, or else from the client's own; return whether one was left."""
-        now = self._clock()
-        return self._shared_budget.spend(now) or self._own_budget.spend(now)
+        now = self._policies.clock()
+        retry = self._find_retry(now)
+        if retry is not None:
+            self._policies.record(retry, now)
+        return retry is not None
+
+    def _find_retry(self, now: float) -> RetryTaken | None:
+        self._policies.update()
+        for client_id in (None, self._client_id):
+            if self._policies.budget(self._upstream_key, client_id).available(now) >= 1:
+                return RetryTaken(self._upstream_key, client_id)
+        return None
 
     def record_success(self) -> None:
-        if self._breaker.record_success(self._route.upstream.rest):
-            self._on_circuit_change(self._route.name, self._route.model, 0)
+        policies = self._policies
+        policies.update()
+        breaker = policies.breaker(self._model_key)
+        if not breaker.has_failures:
+            return
+        was_open = breaker.is_open_for_any(self._rest)
+        policies.record(AttemptSucceeded(self._model_key), policies.clock())
+        if was_open:
+            policies.on_circuit_change(self._route.name, self._route.model, 0)
 
     def record_failure(self, error: UpstreamFailed) -> None:
         """Record a failed attempt. An error that only the client can solve counts as success: the upstream responds."""
         if not error.failover or error.status == TOO_MANY_REQUESTS_STATUS:
             self.record_success()
-        elif self._breaker.record_failure(self._client_id, error.unreachable, self._route.upstream.rest, self._clock()):
-            self._on_circuit_change(self._route.name, self._route.model, self._breaker.failures(self._client_id))
-
-
-def _tracked(entries: OrderedDict[K, V], key: K, make: Callable[[], V], maximum: int) -> V:
-    """Return the entry with this key, made if there is none. Beyond the maximum, forget the least recently used."""
-    if key not in entries:
-        entries[key] = make()
-    entries.move_to_end(key)
-    if len(entries) > maximum:
-        entries.popitem(last=False)
-    return entries[key]
+            return
+        if not self._rest.after:  # the circuit breaker is disabled
+            return
+        policies, now = self._policies, self._policies.clock()
+        policies.update()
+        breaker = policies.breaker(self._model_key)
+        client_id = None if error.unreachable else self._client_id
+        was_open = breaker.is_open_by(client_id, self._rest)
+        policies.record(AttemptFailed(self._model_key, client_id, now + self._rest.seconds), now)
+        if breaker.is_open_by(client_id, self._rest) and not was_open:
+            policies.on_circuit_change(self._route.name, self._route.model, breaker.failures(self._client_id))
 
 
 def backoff(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:

@@ -1,26 +1,19 @@
-"""HTTP client for the health and metrics endpoints of a gateway."""
+"""HTTP client for the health and status endpoints of a gateway."""
 
 from __future__ import annotations
 
 import http.client
-import re
-from collections import Counter
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from interlingua.errors import UsageError
+from interlingua.gateway.observability.gateway_status import GatewayStatus
 from interlingua.gateway.processes.systemd_notify import client_host
 
-__all__ = ["RequestCounts", "readiness", "request_counts"]
+__all__ = ["fetch_status", "readiness"]
 
 TIMEOUT_SECONDS = 3.0
-_SAMPLE = re.compile(r"^interlingua_(requests_total|streams_open)(?:\{.*\})? (\d+)", re.M)
-
-
-class RequestCounts(NamedTuple):
-    requests: int
-    """Number of finished requests."""
-    open: int
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
@@ -43,24 +36,19 @@ def readiness(address: str) -> str:
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
 
 
-def request_counts(address: str) -> RequestCounts | None:
-    """Return the totals of the gateway; None if /metrics is not available, for example because it requires a key."""
+def fetch_status(address: str, key: str = "") -> GatewayStatus | None:
+    """Return the status of the gateway; None if it does not answer, requires another key or has another version."""
     try:
-        status, page = _get(address, "/metrics")
-    except (OSError, http.client.HTTPException):
+        status, body = _get(address, "/status", {"authorization": f"Bearer {key}"} if key else {})
+        return msgspec.json.decode(body, type=GatewayStatus) if status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException):
         return None
-    if status != 200:
-        return None
-    totals = Counter[str]()
-    for name, number in _SAMPLE.findall(page):
-        totals[name] += int(number)
-    return RequestCounts(totals["requests_total"], totals["streams_open"])
 
 
-def _get(address: str, path: str) -> tuple[int, str]:
+def _get(address: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
     connection = _connect(address)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers or {})
         response = connection.getresponse()
         return response.status, response.read(1 << 20).decode("utf-8", "replace")
     finally:

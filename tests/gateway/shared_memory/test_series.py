@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from interlingua.gateway.observability.series_memory import MAX_KEY_BYTES, RESERVED_BYTES, SeriesRegion
+from interlingua.gateway.shared_memory.series import MAX_KEY_BYTES, RESERVED_BYTES, SeriesRegion
 
 
 def contents(region: SeriesRegion) -> list[tuple[bytes, list[float]]]:
@@ -14,7 +14,7 @@ def contents(region: SeriesRegion) -> list[tuple[bytes, list[float]]]:
 
 FORK = """
 import os
-from interlingua.gateway.observability.series_memory import SeriesRegion
+from interlingua.gateway.shared_memory.series import SeriesRegion
 region = SeriesRegion()
 for _ in range(2):
     process = os.fork()

@@ -1,0 +1,37 @@
+"""Tests of the text of `interlingua status`. The tests with real processes are in `test_daemon.py`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from interlingua.cli.gateway.status import gateway_lines
+from interlingua.gateway.observability.gateway_status import LimitUse, RetryBudgetStatus
+from tests.support.gateway_status import IDLE, circuit_status, worker_status
+
+
+def test_lines_of_a_gateway_with_problems() -> None:
+    one_client = msgspec.structs.replace(circuit_status("two", "glm\n"), all_clients=False, clients=1, seconds=0)
+    status = msgspec.structs.replace(
+        IDLE,
+        workers=[worker_status("ready"), worker_status("not responding", restarts=2)],
+        finished_requests=120,
+        requests=LimitUse(3, 4096),
+        connections=LimitUse(5, 8192),
+        memory_bytes=LimitUse(12_900_000, 1 << 30),
+        open_circuits=[circuit_status("one", "k2"), one_client],
+        more_open_circuits=4,
+        retry_budgets=[
+            RetryBudgetStatus(upstream="one", retries=0.4, capacity=10),
+            RetryBudgetStatus(upstream="two", retries=10, capacity=10),
+        ],
+    )
+    assert gateway_lines(status) == [
+        "  workers   1 of 2 ready, worker 0 not responding, 2 restarted",
+        "  requests  120 finished, 3 open (limit 4096)",
+        "  clients   5 connections (limit 8192)",
+        "  memory    12.3 MiB of 1024 MiB",
+        "  circuits  k2 at one: open for all clients, 10 failures; next probe in 1.5 s",
+        "            glm\\n at two: open for 1 client, 10 failures; the next request is the probe",
+        "            and 4 more",
+        "  retries   one: 0.4 of 10 left",
+    ]
