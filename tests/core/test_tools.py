@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 
-from interlingua.core.tools import MAX_GUESSED_TOOLS, Tool, ToolSet
+from interlingua.core.tool_choice import ToolChoice
+from interlingua.core.tools import MAX_DERIVED_VALUES, MAX_GUESSED_TOOLS, Tool, ToolSet, shared_tool_set
 from interlingua.errors import BadInput
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -107,3 +110,52 @@ def test_name_that_is_written_twice() -> None:
     assert offer.resolve_name("a.a") == "a.a"
     assert offer.resolve_name("b.get_weather") is None
     assert offer.resolve_name(".") is None
+
+
+def test_requests_with_the_same_tools_share_a_set() -> None:
+    shared = shared_tool_set([Tool("read", SCHEMA), Tool("ls")], None)
+    assert shared.names == ["read", "ls"]
+    assert shared_tool_set([Tool("read", SCHEMA), shared.get("ls") or Tool("ls")], None) is shared
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice"),
+    [
+        ([Tool("read", SCHEMA)], ToolChoice("required")),
+        ([Tool("read", SCHEMA)], ToolChoice("none")),
+        ([Tool("read", SCHEMA), Tool("ls")], None),
+        ([Tool("read", {**SCHEMA})], None),
+        ([Tool("read", SCHEMA, kind="custom")], None),
+        ([Tool("read", SCHEMA), Tool("read", SCHEMA)], None),
+        ([], None),
+    ],
+)
+def test_other_tools_or_another_choice_are_another_set(tools: list[Tool], choice: ToolChoice | None) -> None:
+    shared = shared_tool_set([Tool("read", SCHEMA)], None)
+    other = shared_tool_set(tools, choice)
+    assert other is not shared
+    assert other.names == ToolSet(tools, choice).names
+    assert other.requires_call == ToolSet(tools, choice).requires_call
+
+
+def test_shared_set_is_freed_with_its_last_request() -> None:
+    shared = ref(shared_tool_set([Tool("read", {**SCHEMA})], None))
+    gc.collect()
+    assert shared() is None
+
+
+def test_derived_values_are_computed_once_and_only_some_are_kept() -> None:
+    offer, computed = ToolSet([]), list[int]()
+
+    def derive(key: int) -> str:
+        def compute() -> str:
+            computed.append(key)
+            return f"value {key}"
+
+        return offer.derive(key, compute)
+
+    assert [derive(1), derive(1), derive(2)] == ["value 1", "value 1", "value 2"]
+    assert computed == [1, 2]
+    for key in range(10 * MAX_DERIVED_VALUES):
+        assert derive(key) == f"value {key}"
+    assert len(offer._derived_values) <= MAX_DERIVED_VALUES

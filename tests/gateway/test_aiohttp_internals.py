@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,13 +20,20 @@ from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 
 from interlingua.gateway.aiohttp_internals import (
+    SmallQueue,
     UpstreamConnection,
     UpstreamConnector,
     buffered_size,
     current_request,
     is_chunked,
     is_idle,
+    release_metadata,
+    release_raw_headers,
+    release_request_parser,
+    replace_queues,
     request_count,
+    restore_parser,
+    stop_keepalive_timer,
     take_before_error,
     take_buffered,
     upstream_connection,
@@ -339,7 +347,8 @@ def test_writing_is_paused_while_a_client_does_not_read() -> None:
     asyncio.run(main())
 
 
-def test_taken_data_is_what_the_reader_would_read() -> None:
+@pytest.mark.parametrize("queue", [deque, SmallQueue])
+def test_taken_data_is_what_the_reader_would_read(queue: type) -> None:
     """Names of aiohttp in `take_buffered`: `_eof`, `_exception`, `_size`, `_buffer`, `_buffer_offset`, `_cursor` and
     `_http_chunk_splits`."""
 
@@ -348,6 +357,9 @@ def test_taken_data_is_what_the_reader_would_read() -> None:
         content = aiohttp.StreamReader(UpstreamConnection(loop), 1000, loop=loop)
         for name in ("_eof", "_exception", "_size", "_buffer", "_buffer_offset", "_cursor", "_http_chunk_splits"):
             assert_has(content, name)
+        if queue is SmallQueue:
+            replace_queues(content)
+        assert type(content._buffer) is queue
         assert take_buffered(content, 100) == b""
         for chunk in (b"one", b"two"):
             content.begin_http_chunk_receiving()
@@ -375,6 +387,135 @@ def test_taken_data_is_what_the_reader_would_read() -> None:
         assert (take_before_error(failed), buffered_size(failed), take_before_error(failed)) == (b"x", 0, b"")
         with pytest.raises(aiohttp.ClientPayloadError):
             await failed.readany()
+
+    asyncio.run(main())
+
+
+def test_queues_of_messages_without_a_body_are_left_alone() -> None:
+    replace_queues(aiohttp.streams.EMPTY_PAYLOAD)
+    assert not hasattr(aiohttp.streams.EMPTY_PAYLOAD, "_buffer")
+
+
+def test_small_queue_gives_its_first_item() -> None:
+    queue = SmallQueue([1, 2])
+    queue.append(3)
+    assert [queue.popleft() for _ in range(3)] == [1, 2, 3]
+
+
+def test_connection_has_small_queues() -> None:
+    """aiohttp creates both in `__init__`, and nowhere else."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        upstream_side = UpstreamConnection(loop)
+        assert_has(upstream_side, "_buffer")
+        assert type(upstream_side._buffer).__name__ == SmallQueue.__name__
+        async with open_connection() as connection:
+            assert_has(connection.server_side, "_messages")
+
+    asyncio.run(main())
+
+
+def test_upstream_connection_has_few_attributes_outside_of_slots() -> None:
+    """With more than 30 attributes, CPython stores those of each object in a dict of its own."""
+
+    async def main() -> None:
+        async with get_body(1_000_000) as response:
+            assert response.connection is not None
+            assert len(vars(response.connection.protocol)) < 30
+
+    asyncio.run(main())
+
+
+def test_body_can_be_read_after_its_headers_are_released() -> None:
+    async def main() -> None:
+        async with get_body(1_000_000) as response:
+            for name in ("_headers", "_raw_headers", "_request_info", "_cache"):
+                assert_has(response, name)
+            assert response.headers["content-length"] == "1000000"
+            release_metadata(response)
+            assert not response.headers
+            assert not response.raw_headers
+            assert len(await response.read()) == 1_000_000
+
+    asyncio.run(main())
+
+
+def has_keepalive_timer(connection: web.RequestHandler) -> bool:
+    return connection._keepalive_handle is not None
+
+
+def has_parser(connection: web.RequestHandler) -> bool:
+    return connection._parser is not None
+
+
+def test_keepalive_timer_is_started_again_after_a_response() -> None:
+    async def main() -> None:
+        async with open_connection() as connection:
+            server_side = connection.server_side
+            assert_has(server_side, "_keepalive_handle")
+            assert has_keepalive_timer(server_side), "a new connection must have the timer"
+            stop_keepalive_timer(server_side)
+            assert not has_keepalive_timer(server_side)
+            connection.writer.write(HEAD_START + HEAD_END)
+            connection.may_respond.set()
+            await connection.reader.readuntil(b"ok")
+            await wait_until(lambda: is_idle(server_side), "a connection must be idle after the response")
+            assert has_keepalive_timer(server_side), "an idle connection must have the timer"
+
+    asyncio.run(main())
+
+
+def test_request_has_its_headers_without_the_raw_headers() -> None:
+    async def main() -> None:
+        async with open_connection() as connection:
+            server_side = connection.server_side
+            connection.writer.write(HEAD_START + HEAD_END)
+            await wait_until(lambda: bool(connection.handled), "the handler must be called")
+            server_side.data_received(HEAD_START + HEAD_END)
+            release_raw_headers(server_side)
+            connection.may_respond.set()
+            await wait_until(lambda: len(connection.handled) == 2, "the second request must be handled")
+            first, second = connection.handled
+            assert (first.raw_headers, second.raw_headers) == (((b"Host", b"localhost"),), ())
+            assert first.headers == second.headers
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("beginning", "is_closed"), [(b"", False), (b"\r\n", False), (HEAD_START, True)])
+def test_restored_parser_reads_the_next_request(beginning: bytes, is_closed: bool) -> None:
+    """If the released parser has read the beginning of another request, the connection ignores the rest of it."""
+
+    async def main() -> None:
+        async with open_connection() as connection:
+            server_side = connection.server_side
+            for name in ("_parser", "_upgraded", "_loop", "_read_bufsize", "_max_msg_queue_size"):
+                assert_has(server_side, name)
+            connection.writer.write(HEAD_START + HEAD_END + beginning)
+            await wait_until(lambda: bool(connection.handled), "the handler must be called")
+            release_request_parser(connection.handled[0])
+            assert not has_parser(server_side)
+            restore_parser(server_side)
+            assert has_parser(server_side)
+            server_side.data_received(HEAD_START + HEAD_END)
+            connection.may_respond.set()
+            await connection.reader.readuntil(b"ok")
+            if is_closed:
+                assert await connection.reader.read() == b""
+            else:
+                await wait_until(lambda: len(connection.handled) == 2, "the second request must be handled")
+
+    asyncio.run(main())
+
+
+def test_parser_with_further_requests_is_not_released() -> None:
+    async def main() -> None:
+        async with open_connection() as connection:
+            connection.writer.write(2 * (HEAD_START + HEAD_END))
+            await wait_until(lambda: bool(connection.handled), "the handler must be called")
+            release_request_parser(connection.handled[0])
+            assert has_parser(connection.server_side)
 
     asyncio.run(main())
 

@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from array import array
+from collections.abc import Iterable, Iterator, Sequence, Set
 from hashlib import blake2s
-from itertools import count
+from itertools import accumulate, count, pairwise
 from typing import Literal, TypeAlias
 
-__all__ = ["CallIdAllocator", "IdStyle"]
+import msgspec
+
+__all__ = ["CallIdAllocator", "IdStyle", "PackedIds"]
 
 IdStyle: TypeAlias = Literal["call", "nine"]
 """Format of generated ids: `call_` and 24 hex digits, or nine letters and digits, the only format Mistral accepts."""
 
 _NUMBERED = re.compile(r"(.*:)([0-9]{1,18})", re.S)
+_NO_IDS: frozenset[str] = frozenset()
+
+
+class PackedIds(msgspec.Struct):
+    """Call ids of a conversation, in as little memory as possible until one of them is looked for.
+
+    They are needed only if the reply has a call. A conversation may have thousands of them, and a reply may last long.
+    """
+
+    _text: str
+    _ends: array[int]
+    _unpacked: frozenset[str] | None = None
+
+    @classmethod
+    def pack(cls, ids: Sequence[str]) -> PackedIds:
+        return cls("".join(ids), array("I", accumulate(map(len, ids))))
+
+    def __contains__(self, id: object) -> bool:
+        if self._unpacked is None:
+            self._unpacked = frozenset(self)
+        return id in self._unpacked
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._text[start:end] for start, end in pairwise((0, *self._ends)))
+
+    def __len__(self) -> int:
+        return len(self._ends)
 
 
 class CallIdAllocator:
     """Allocator of the call ids of one conversation. Ids are deterministic; the seed makes them differ between
     replies."""
 
+    __slots__ = ("_allocated_ids", "_earlier_ids", "_last_numbers", "_seed", "style")
+
     def __init__(self, taken: Iterable[str], seed: str) -> None:
         """`taken`: the ids of earlier turns. A set is used as it is, because many choices may share it."""
         self.style: IdStyle = "call"
-        self._earlier_ids = taken if isinstance(taken, Set) else frozenset(taken)
-        self._allocated_ids: set[str] = set()
+        self._earlier_ids = taken if isinstance(taken, Set | PackedIds) else frozenset(taken) or _NO_IDS
+        self._allocated_ids: dict[str, None] = {}  # an empty set takes three times the memory
         self._seed = seed
         self._last_numbers: dict[str, int] = {}  # id prefix → last number allocated with it
 
@@ -33,7 +65,7 @@ class CallIdAllocator:
         id = native_id or self._generate(number)
         if self._is_taken(id):
             id = self._next_free(id) if self.style == "call" else self._generate_unused(number)
-        self._allocated_ids.add(id)
+        self._allocated_ids[id] = None
         return id
 
     def _is_taken(self, id: str) -> bool:

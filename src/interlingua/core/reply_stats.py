@@ -17,6 +17,8 @@ _CONTENT_EVENTS = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, e
 
 
 class ReplyStats:
+    __slots__ = ("calls", "content_bytes", "failure", "has_content", "stop", "usage")
+
     def __init__(self) -> None:
         self.has_content = False
         """True if the client has received content of the reply. Before that, another reply can replace it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 from zlib import crc32
 
 import msgspec
@@ -12,10 +13,21 @@ import msgspec
 from interlingua.common.jsontext.codec import read_shallow_object
 from interlingua.common.schema.coercion import UNTYPED, ValueCoercion
 from interlingua.common.schema.resolver import as_mapping
-from interlingua.core.tool_choice import ToolChoiceLike, read_tool_choice
+from interlingua.core.tool_choice import ToolChoice, ToolChoiceLike, read_tool_choice
 from interlingua.errors import BadInput
 
-__all__ = ["TEXT_INPUT_SCHEMA", "Tool", "ToolSet", "ToolsLike", "is_hosted", "qualified_name", "shorten_name"]
+__all__ = [
+    "TEXT_INPUT_SCHEMA",
+    "Tool",
+    "ToolSet",
+    "ToolsLike",
+    "is_hosted",
+    "qualified_name",
+    "shared_tool_set",
+    "shorten_name",
+]
+
+T = TypeVar("T")
 
 ToolsLike: TypeAlias = "ToolSet | Iterable[Tool | Mapping[str, Any]] | None"
 
@@ -24,6 +36,8 @@ MAX_NAME_CHARS = 64
 """Maximum length of a tool name that every wire accepts."""
 MAX_GUESSED_TOOLS = 1000
 """Largest number of tools among which the tool of a call without a name is searched."""
+MAX_DERIVED_VALUES = 128
+"""Number of values that a `ToolSet` keeps for others."""
 TEXT_INPUT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -119,6 +133,7 @@ class ToolSet:
         self._tools: dict[str, Tool] | None
         self._choice = read_tool_choice(choice)
         self._coercions: dict[str, ValueCoercion] = {}  # by tool name, created on first use
+        self._derived_values: dict[Hashable, Any] = {}
         if isinstance(tools, ToolSet):
             self._tools, self._coercions = tools._tools, tools._coercions
             self._choice = self._choice or tools._choice
@@ -132,6 +147,22 @@ class ToolSet:
             self._tools = {tool.name: tool for group in groups for tool in group}
         if self._choice is not None and self._choice.mode == "none":
             self._tools = {}
+
+    def derive(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value that was computed for this key before, or compute it: all replies with these tools share it.
+
+        A few values are kept.
+        """
+        if key not in self._derived_values:
+            if len(self._derived_values) >= MAX_DERIVED_VALUES:
+                self._derived_values.clear()
+            self._derived_values[key] = compute()
+        value: T = self._derived_values[key]
+        return value
+
+    @property
+    def tools(self) -> Collection[Tool]:
+        return (self._tools or {}).values()
 
     @cached_property
     def _names_by_casefold(self) -> dict[str, list[str]]:
@@ -259,6 +290,25 @@ class ToolSet:
             schema = self._tools[tool].schema
             self._coercions[tool] = ValueCoercion(schema, schema)
         return self._coercions[tool]
+
+
+_shared_sets: WeakValueDictionary[Hashable, ToolSet] = WeakValueDictionary()
+
+
+def shared_tool_set(tools: Sequence[Tool], choice: ToolChoice | None) -> ToolSet:
+    """Return a `ToolSet` that all current replies share whose requests have the same tools and the same choice.
+
+    Most requests of an agent have the same tools. Their schemas must be the same objects: to compare them takes long.
+    """
+    key = (tuple([tool.name for tool in tools]), choice)
+    shared = _shared_sets.get(key)
+    if shared is None or not all(map(_is_same_tool, shared.tools, tools)):
+        shared = _shared_sets[key] = ToolSet(tools, choice)
+    return shared
+
+
+def _is_same_tool(tool: Tool, other: Tool) -> bool:
+    return tool is other or (tool.schema is other.schema and tool == other)
 
 
 def _local_names(tool: Tool) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ __all__ = ["ChoicePipeline"]
 class ChoicePipeline:
     """Turns the events that a wire's reader has read into parsed and guarded events, and reports them to the tracer."""
 
+    __slots__ = ("_grammar", "_guard", "_offer", "_options", "_parser", "_send", "_structured_indexes", "_tracer")
+
     def __init__(
         self, dialect: Dialect, offer: ToolSet, options: Options, seed: str = "", tracer: ChoiceTracer | None = None
     ) -> None:
@@ -30,7 +32,7 @@ class ChoicePipeline:
         self._options = options
         self._parser: NativeTextParser | None = None
         self._grammar: Grammar | None = None
-        self._structured_indexes: set[int] = set()
+        self._structured_indexes: dict[int, None] = {}  # an empty set takes three times the memory
         self._guard = Guard(
             offer,
             limits=options.limits,
@@ -200,7 +202,7 @@ class ChoicePipeline:
     def _renumber_structured_call(self, event: ev.CallStart | ev.ArgsDelta | ev.CallEnd) -> list[ev.Event]:
         """Give a structured call in a native dialect an index that no call in the text can have."""
         if isinstance(event, ev.CallStart):
-            self._structured_indexes.add(event.index)
+            self._structured_indexes[event.index] = None
         if event.index not in self._structured_indexes:  # it began before the dialect was known
             return [event]
         renumbered = msgspec.structs.replace(event, index=~event.index)

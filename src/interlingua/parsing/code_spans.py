@@ -49,6 +49,28 @@ class CodeTracker:
     for, and by `scan_added`, which the owner calls before they become many.
     """
 
+    __slots__ = (
+        "_added",
+        "_brackets",
+        "_closes_block",
+        "_delimiter",
+        "_has_later_text",
+        "_in_first_line",
+        "_indent",
+        "_info",
+        "_is_blank",
+        "_is_fresh",
+        "_length",
+        "_mode",
+        "_run",
+        "_run_begins_line",
+        "_run_length",
+        "add",
+        "is_broken",
+        "keeps_span",
+        "suspect_chars",
+    )
+
     def __init__(self) -> None:
         self._added: list[str] = []
         self._brackets: tuple[BracketTracker, BracketTracker] | None = None  # outside code, inside the current code

@@ -217,9 +217,7 @@ class _Candidate:
             tracer=self._tracer,
             quotes=sink.quotes is not None,
             arguments=sink.arguments,
-            first_openers=sink.detection.first_openers.get(dialect.name),
         )
-        sink.detection.first_openers[dialect.name] = self.parser.first_openers
         self.events: list[ev.Event] = []
         self._content_events: list[ev.Event] = []
         self.closed = False

@@ -21,7 +21,7 @@ from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
 if TYPE_CHECKING:  # dialects use the sink
-    from interlingua.parsing.dialect import Dialect, FirstOpeners
+    from interlingua.parsing.dialect import Dialect
 
 __all__ = ["CallBuilder", "CallHeader", "DetectionState", "EventSink", "QuoteReader"]
 
@@ -68,7 +68,7 @@ class CallHeader(msgspec.Struct, frozen=True):
 class DetectionState:
     """State of the detection of the dialect, for the text of a reply or for its code spans and code blocks."""
 
-    __slots__ = ("candidates", "first_openers", "in_code", "work_chars")
+    __slots__ = ("candidates", "in_code", "work_chars")
 
     def __init__(self, *, in_code: bool = False) -> None:
         self.in_code = in_code
@@ -76,12 +76,37 @@ class DetectionState:
         """Work of the parsers of possible dialects so far, in characters that they could have read."""
         self.candidates: dict[str, list[Dialect]] = {}
         """The possible dialects, by opener."""
-        self.first_openers: dict[str, FirstOpeners] = {}
-        """The first openers of a possible dialect, by its name."""
 
 
 class EventSink:
     """Collects events, and gives findings their location in the text."""
+
+    __slots__ = (
+        "_detection",
+        "_events",
+        "_markers",
+        "_open_call",
+        "_prose_prefixes",
+        "_source",
+        "_special_tokens",
+        "_thinking",
+        "_track_code",
+        "_value_pieces",
+        "arguments",
+        "call_count",
+        "emit",
+        "failed",
+        "guided_json",
+        "has_ambiguous_value",
+        "inner_held_back",
+        "inside_calls",
+        "limits",
+        "offer",
+        "quotes",
+        "tentative",
+        "thinking_closers",
+        "tracer",
+    )
 
     def __init__(
         self,
@@ -136,13 +161,24 @@ class EventSink:
         self._value_pieces: list[str] = []
         self.guided_json: GuidedJson | None = None
         """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
-        self.detection = DetectionState()
+        self._detection: DetectionState | None = None
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 
     def set_markers(self, markers: MarkerSet, special_tokens: MarkerSet) -> None:
         """Replace the markers of the dialect."""
         self._markers, self._special_tokens = markers, special_tokens
+
+    @property
+    def detection(self) -> DetectionState:
+        """The state of the detection of the dialect, created on first use: few replies need it."""
+        if self._detection is None:
+            self._detection = DetectionState()
+        return self._detection
+
+    @detection.setter
+    def detection(self, state: DetectionState) -> None:
+        self._detection = state
 
     @property
     def thinking(self) -> bool:

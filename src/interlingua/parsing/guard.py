@@ -52,6 +52,29 @@ class Guard:
         seed: makes new ids differ from reply to reply. There is no randomness here.
     """
 
+    __slots__ = (
+        "_call_count",
+        "_delivery",
+        "_dropped_indexes",
+        "_dropped_reasoning_chars",
+        "_handlers",
+        "_limits",
+        "_offer",
+        "_open_call",
+        "_outgoing",
+        "_queue",
+        "_reasoning",
+        "_required_tool",
+        "_separator",
+        "_started_calls",
+        "_truncated_calls",
+        "_was_structured",
+        "answered",
+        "ended_empty",
+        "finished_calls",
+        "ids",
+    )
+
     def __init__(
         self,
         offer: ToolSet,
@@ -79,7 +102,7 @@ class Guard:
         self._started_calls = 0
         self._open_call: _OpenCall | None = None
         self._queue = PendingQueue()
-        self._dropped_indexes: set[int] = set()
+        self._dropped_indexes: dict[int, None] = {}  # an empty set takes three times the memory
         self._was_structured: dict[tuple[str, str], bool] = {}
         self._dropped_reasoning_chars = 0
         self._separator = ""  # to send before the next text
@@ -222,7 +245,7 @@ class Guard:
             self._report(
                 "duplicate-call", f"the call {event.id!r} was sent as text and as a structured call: forwarded once"
             )
-            self._dropped_indexes.add(event.index)
+            self._dropped_indexes[event.index] = None
             return
         self._separator = ""
         start = msgspec.structs.replace(event, index=self._call_count, id=self._allocate_id(event.id), name=name)
@@ -316,7 +339,7 @@ class Guard:
             return
         if not self._queue.contains(key) and isinstance(event, ev.ArgsDelta | ev.CallEnd):
             self._report("no-such-call", "arguments for a call that is not open: dropped")
-            self._dropped_indexes.add(event.index)
+            self._dropped_indexes[event.index] = None
             return
         self._queue.append(key, event)
         if self._queue.buffered_chars > self._limits.held:
@@ -344,7 +367,7 @@ class Guard:
             self._handle(ev.Failure(message))
         else:
             self._report("over-limit", f"{message}; a call is cut, and the rest of it dropped")
-            self._dropped_indexes.add(key)
+            self._dropped_indexes[key] = None
 
     def _resolve_name(self, name: str) -> str:
         resolved, required = self._resolve_offered_name(name), self._required_tool

@@ -15,7 +15,7 @@ from interlingua.parsing.lookahead import SortedWords
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.quoted_calls import QuotedCallReader
 from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
-from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
+from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, SuffixedTag, add_suffix, find_suffix, suffixed_tags
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer
 from interlingua.parsing.trailing_markers import drop_trailing_markers
@@ -28,6 +28,7 @@ MAX_UNSORTED_OPENERS = 32
 """Number of first openers up to which each of them is compared with the text."""
 ARRAY_OPENER = "["
 JSON_OPENERS = ("{", ARRAY_OPENER)
+NO_TAGS: dict[str, SuffixedTag] = {}  # the same object for all parsers
 
 
 @lru_cache(maxsize=256)
@@ -63,9 +64,29 @@ class NativeTextParser:
         tracer: Receives the markers that are read, and the text that was held back and is sent as text.
         quotes: Whether calls inside code spans and code blocks are held back until it is known that they are no quotes.
         arguments: Whether arguments that are almost JSON are corrected.
-        first_openers: The openers that are valid only at the start of a text, if another parser of the same dialect and
-            the same offer has found them.
     """
+
+    __slots__ = (
+        "_detection_in_code",
+        "_dialect",
+        "_first_openers",
+        "_guided_json",
+        "_is_at_start",
+        "_learnable_suffixes",
+        "_markers",
+        "_reader",
+        "_reads_quotes",
+        "_sink",
+        "_source",
+        "_special_tokens",
+        "_start_markers",
+        "_starts_after_markers",
+        "_suffixed_tags",
+        "_text_closers",
+        "_text_markers",
+        "_thinking_closers",
+        "_thinking_openers",
+    )
 
     def __init__(
         self,
@@ -80,7 +101,6 @@ class NativeTextParser:
         tracer: ParserTracer | None = None,
         quotes: bool = True,
         arguments: ArgumentsPolicy = "repair",
-        first_openers: FirstOpeners | None = None,
     ) -> None:
         if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
             dialect = add_suffix(dialect, suffix)
@@ -98,8 +118,8 @@ class NativeTextParser:
         self._is_at_start = at_start
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
-        self._detection_in_code = DetectionState(in_code=True)  # of all trials
-        self._use_dialect(dialect, first_openers)
+        self._detection_in_code: DetectionState | None = None  # of all trials
+        self._use_dialect(dialect)
         self._sink.thinking = thinking or (prefill != "" and self._ends_inside_thinking(prefill))
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
@@ -107,9 +127,9 @@ class NativeTextParser:
         # The reader starts with the first piece, whose channel it uses.
         self._reader = self._read_without_tools() if offer.is_empty else self._read()
 
-    def _use_dialect(self, dialect: Dialect, first_openers: FirstOpeners | None = None) -> None:
+    def _use_dialect(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
+        self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else NO_TAGS
         marker_sets = dialect.marker_sets
         tags = self._suffixed_tags
         self._markers = compile_markers(*dialect.markers, *tags) if tags else marker_sets.all
@@ -117,7 +137,7 @@ class NativeTextParser:
         if len(self._start_markers.literals) < len(self._markers.literals):
             self._source.code.track_brackets()
         self._special_tokens = marker_sets.special_tokens
-        self.first_openers = self._find_first_openers(self._sink.offer) if first_openers is None else first_openers
+        self._first_openers = self._sink.offer.derive((FirstOpeners, dialect.grammar), self._find_first_openers)
         self._thinking_openers = dialect.thinking_openers
         self._thinking_closers = self._sink.thinking_closers = dialect.thinking_closers
         self._text_markers = dialect.text_markers
@@ -150,8 +170,8 @@ class NativeTextParser:
             at_start=at_start,
             quotes=False,
             arguments=sink.arguments,
-            first_openers=self.first_openers,
         )
+        self._detection_in_code = self._detection_in_code or DetectionState(in_code=True)
         trial._sink.detection = self._detection_in_code
         return trial
 
@@ -357,19 +377,19 @@ class NativeTextParser:
             yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
         opener: str | None = None
         if marker == "" or marker in self._thinking_closers:
-            opener = yield from self._read_first_opener(self.first_openers.words)
+            opener = yield from self._read_first_opener(self._first_openers.words)
         if opener is not None:
-            yield from self._read_calls(opener, self.first_openers.grammars[opener])
+            yield from self._read_calls(opener, self._first_openers.grammars[opener])
         while self._dialect.router is not None and (opener or marker):
             # Outside messages, an array of calls may follow a message.
             if self._guided_json is not None:
                 yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
             opener = yield from self._read_first_opener(
-                (ARRAY_OPENER,) if ARRAY_OPENER in self.first_openers.grammars else ()
+                (ARRAY_OPENER,) if ARRAY_OPENER in self._first_openers.grammars else ()
             )
             if opener is None:
                 return
-            yield from self._read_calls(opener, self.first_openers.grammars[opener])
+            yield from self._read_calls(opener, self._first_openers.grammars[opener])
 
     def _read_first_opener(self, openers: tuple[str, ...] | SortedWords) -> Read[str | None]:
         """Consume and return one of the openers that are valid only at the start of a text.
@@ -383,8 +403,8 @@ class NativeTextParser:
             return None
         return (yield from self._source.accept_word(openers, self._dialect.trim))
 
-    def _find_first_openers(self, offer: ToolSet) -> FirstOpeners:
-        grammar = self._dialect.grammar
+    def _find_first_openers(self) -> FirstOpeners:
+        grammar, offer = self._dialect.grammar, self._sink.offer
         if grammar is None:
             return FirstOpeners({}, ())
         json_grammar = _guided_json_grammar(self._dialect.markers)
@@ -423,7 +443,7 @@ class NativeTextParser:
         self._sink.inside_calls = True
         self._source.start_recording(opener)
         calls_before = self._sink.call_count
-        guided_json = self._guided_json if opener not in self.first_openers.grammars else None
+        guided_json = self._guided_json if opener not in self._first_openers.grammars else None
         if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink, opener=opener)):
             yield from grammar.read(opener, self._source, self._sink)
         if self._sink.call_count > calls_before:

@@ -21,15 +21,20 @@ ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
 QueuedEvent: TypeAlias = ContentDelta | ev.Seal | ev.CallStart | ev.ArgsDelta | ev.CallEnd
 
 
+NOTHING: OrderedDict[int | None, list[QueuedEvent]] = OrderedDict()
+"""The pending events of all queues that have not been used: most queues never are."""
+
+
 class PendingQueue:
     """Events by call index, or by None for text.
 
     The entry that was added first is released first, with all events that were added to it since.
     """
 
+    __slots__ = ("buffered_chars", "pending", "start_chars")
+
     def __init__(self) -> None:
-        # An ordinary dict would search for its first entry among all that were removed.
-        self.pending: OrderedDict[int | None, list[QueuedEvent]] = OrderedDict()
+        self.pending = NOTHING
         self.buffered_chars = 0
         """Number of characters of texts and arguments in the queue."""
         self.start_chars = 0
@@ -39,6 +44,9 @@ class PendingQueue:
         return key in self.pending
 
     def append(self, key: int | None, event: QueuedEvent) -> None:
+        if self.pending is NOTHING:
+            # An ordinary dict would search for its first entry among all that were removed.
+            self.pending = OrderedDict()
         self.pending.setdefault(key, []).append(event)
         if isinstance(event, ev.CallStart):
             self.start_chars += _start_chars(event)

@@ -145,6 +145,8 @@ class QuotedCallReader:
         has_back_ticks: calls contain back-ticks in the notation of the dialect.
     """
 
+    __slots__ = ("_has_back_ticks", "_held_chars", "_markers", "_sink", "_source", "_spans_from", "_start_trial")
+
     def __init__(
         self,
         source: TextBuffer,

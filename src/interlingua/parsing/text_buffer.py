@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Generator, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
@@ -72,7 +73,22 @@ class _ScanWindow(NamedTuple):
     marker_free: bool
 
 
+@lru_cache(maxsize=256)
+def _plain_text_check(markers: MarkerSet, trim: str) -> Callable[[str], bool]:
+    """Return a function that returns whether a text has no part of a marker, and none of `trim` at its end."""
+    trim_chars = tuple(trim)
+    only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
+
+    def is_plain(text: str) -> bool:
+        if trim_chars and text.endswith(trim_chars):
+            return False
+        return only_first_char not in text if only_first_char else search_first_two(text) is None
+
+    return is_plain
+
+
 _EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
+_NO_WINDOW = "", _EMPTY_WINDOW
 
 
 class TextBuffer:
@@ -104,6 +120,7 @@ class TextBuffer:
         "_trimmed_whitespace",
         "_try_skip_json",
         "_waited_to",
+        "_write",
         "channel",
         "code",
         "marker_follows_text",
@@ -135,6 +152,8 @@ class TextBuffer:
         self._fast_copy: Callable[[str], bool] | None = None
         self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
         self._can_forward: Callable[[str], bool] | None = None
+        """Returns whether `copy_until`, which waits, would copy a piece unchanged, without any other effect."""
+        self._write: Callable[[str, Channel], None] | None = None  # receives the text that `copy_until` copies
         self._try_skip_json: Callable[[str], bool] | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
@@ -153,7 +172,7 @@ class TextBuffer:
         self.search_found_nothing = False
         """True if that search ended with the text, so that it need not be repeated."""
         self._boundary_starts: dict[CallBoundary, BoundaryStarts] = {}
-        self._boundary_window = "", _EMPTY_WINDOW  # the last window up to a marker of a boundary, and the buffer then
+        self._boundary_window = _NO_WINDOW  # the last window up to a marker of a boundary, and the buffer then
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = _TEXT_CHANNEL
@@ -252,7 +271,7 @@ class TextBuffer:
 
     def release(self) -> None:
         """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
-        self._fast_copy = self._can_forward = self._try_skip_json = None
+        self._fast_copy = self._can_forward = self._try_skip_json = self._write = None
 
     @property
     def closed(self) -> bool:
@@ -487,20 +506,17 @@ class TextBuffer:
     def _wait_for_piece(
         self,
         fast_copy: Callable[[str], bool],
-        can_forward: Callable[[str], bool] | None = None,
         try_skip_json: Callable[[str], bool] | None = None,
     ) -> Read[None]:
         """Wait for a piece that the fast path does not consume completely.
 
         Args:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
-            can_forward: Returns whether a piece would be copied unchanged, without any other effect.
             try_skip_json: Counts a piece of JSON as scanned if it would be copied unchanged. Returns whether it did.
         """
-        self._fast_copy, self._can_forward, self._fast_copy_waits = fast_copy, can_forward, False
-        self._try_skip_json = try_skip_json
+        self._fast_copy, self._fast_copy_waits, self._try_skip_json = fast_copy, False, try_skip_json
         yield
-        self._fast_copy = self._can_forward = self._try_skip_json = None
+        self._fast_copy = self._try_skip_json = None
 
     def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
         """Search the next marker.
@@ -633,7 +649,6 @@ class TextBuffer:
             The marker (consumed); "" if the channel changed; None at the end of the text.
         """
         write = self._trace_releases(write)
-        fast_path: tuple[Callable[[str], bool], Callable[[str], bool]] | None = None
         while True:
             if self._pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
@@ -661,32 +676,23 @@ class TextBuffer:
             if self._pos < len(self._text) or self._preceded_by is not _AFTER_TEXT:
                 yield  # not on the fast path: the next piece continues a marker or whitespace
             else:
-                fast_path = fast_path or self._text_copier(markers, write, trim)
-                yield from self._wait_for_piece(*fast_path)
+                # As `_wait_for_piece` does, but most streams wait here: a generator and functions of its own would
+                # double the memory of the reader.
+                self._write, self._can_forward = write, _plain_text_check(markers, trim)
+                self._fast_copy, self._fast_copy_waits = self._copy_piece, False
+                yield
+                self._fast_copy = self._can_forward = self._write = None
             if self.channel is not channel and self._pos >= self._channel_boundary:
                 self._preceded_by = _AFTER_NOTHING
                 return ""
 
-    def _text_copier(
-        self, markers: MarkerSet, write: Callable[[str, Channel], None], trim: str
-    ) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
-        """Return the functions for the fast path of `copy_until`, as `_wait_for_piece` takes them."""
-        trim_chars = tuple(trim)
-        only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
-
-        def can_forward(piece: str) -> bool:
-            if self._preceded_by is not _AFTER_TEXT or (trim_chars and piece.endswith(trim_chars)):
-                return False
-            return only_first_char not in piece if only_first_char else search_first_two(piece) is None
-
-        def copy_piece(piece: str) -> bool:
-            if not can_forward(piece):
-                return False
-            write(piece, self.channel)
-            self._pos = len(piece)
-            return True
-
-        return copy_piece, can_forward
+    def _copy_piece(self, piece: str) -> bool:
+        """Copy a piece on the fast path of `copy_until`, and return whether it has: all of it or nothing."""
+        if self._can_forward is None or self._write is None or not self._can_forward(piece):
+            return False
+        self._write(piece, self.channel)
+        self._pos = len(piece)
+        return True
 
     def _cross_channel_boundary(self, markers: MarkerSet, write: Callable[[str, Channel], None]) -> str:
         """Copy the text that was buffered in the previous channel.

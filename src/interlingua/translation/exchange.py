@@ -19,7 +19,9 @@ import msgspec
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
+from interlingua.core.call_ids import PackedIds
 from interlingua.core.options import Options
+from interlingua.core.tools import shared_tool_set
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
@@ -80,6 +82,8 @@ class Exchange:
         BadRequest: The request cannot be parsed or cannot be sent to this upstream.
     """
 
+    __slots__ = ("_model", "_options", "_target", "_tools", "_wire", "body", "findings", "wants_stream")
+
     def __init__(
         self, wire: str, request: Json, target: UpstreamTarget, options: Options, *, strict: bool = False
     ) -> None:
@@ -93,9 +97,10 @@ class Exchange:
         self._wire = wire
         self._target = target
         self._model = target.model or str(request.get("model") or "") or None
-        self._tools = prepared.tools
-        self._tool_choice = prepared.tool_choice
-        self._options = msgspec.structs.replace(options, taken_ids=prepared.taken_ids)
+        self._tools = shared_tool_set(prepared.tools, prepared.tool_choice)
+        self._options = msgspec.structs.replace(
+            options, taken_ids=PackedIds.pack(prepared.taken_ids) if prepared.taken_ids else ()
+        )
 
     def receive(
         self, content_type: str, *, input_tokens: int = 0, max_body_bytes: int = MAX_BODY_BYTES
@@ -109,9 +114,7 @@ class Exchange:
         """
         options = msgspec.structs.replace(self._options, input_tokens=input_tokens) if input_tokens else self._options
         target = self._target
-        translator = Translator(
-            target.api, self._wire, target.dialect, self._model, self._tools, options, tool_choice=self._tool_choice
-        )
+        translator = Translator(target.api, self._wire, target.dialect, self._model, self._tools, options)
         is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)
         return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes, options.limits.values)
 
@@ -125,6 +128,20 @@ class ReplyReceiver:
     If `translator.tally` has a failure at the end but no content, nothing of use was received: the output should be
     replaced by an error response.
     """
+
+    __slots__ = (
+        "_first_bytes",
+        "_is_stream",
+        "_max_body_bytes",
+        "_max_values",
+        "_pieces",
+        "_size",
+        "_undecided",
+        "_wants_stream",
+        "findings",
+        "is_streaming",
+        "translator",
+    )
 
     def __init__(
         self, translator: Translator, wants_stream: bool, is_stream: bool, max_body_bytes: int, max_values: int

@@ -6,11 +6,13 @@ one `ChoicePipeline` per choice and joins characters that the upstream has split
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import msgspec
 
 from interlingua import events as ev
+from interlingua.core.call_ids import PackedIds
 from interlingua.core.options import Options
 from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolSet, ToolsLike
@@ -35,6 +37,8 @@ MAX_UNREADABLE_EVENTS = 100
 class ReplyDecoder:
     """Decodes the chunks, or the body, of one reply."""
 
+    __slots__ = ("_chunks", "_options", "_running", "_tracer", "dialect", "pipelines", "reader", "tool_set", "wire")
+
     def __init__(
         self,
         wire: Wire,
@@ -48,15 +52,16 @@ class ReplyDecoder:
         """`dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the first chunk names."""
         self.wire = wire
         self.reader = wire.reader(options)
-        self.tool_set = ToolSet(tools, tool_choice)
+        self.tool_set = tools if isinstance(tools, ToolSet) and tool_choice is None else ToolSet(tools, tool_choice)
         self.dialect = _choose_dialect(dialect, model)
         """The dialect in use; None until a chunk names the model."""
         self.pipelines: dict[int, ChoicePipeline] = {}
         """The pipeline of each choice that has begun, by the choice's index."""
-        self._running: list[tuple[int, ChoicePipeline]] = []
-        """The choices that may not have stopped, by index: those that have are removed when they are found."""
-        # A set, which all choices share.
-        self._options = msgspec.structs.replace(options, taken_ids=frozenset(options.taken_ids))
+        self._running: list[int] = []
+        """The choices that may not have stopped: those that have are removed when they are found."""
+        if options.taken_ids and not isinstance(options.taken_ids, Set | PackedIds):  # a set, which all choices share
+            options = msgspec.structs.replace(options, taken_ids=frozenset(options.taken_ids))
+        self._options = options
         self._tracer = tracer
         self._chunks = chunk_decoder.ChunkDecoder()
 
@@ -75,7 +80,7 @@ class ReplyDecoder:
     @property
     def all_stopped(self) -> bool:
         """True if the reply has begun and every choice has its stop reason."""
-        while self._running and self._running[-1][1].stopped:
+        while self._running and self.pipelines[self._running[-1]].stopped:
             self._running.pop()
         return bool(self.pipelines) and not self._running
 
@@ -155,13 +160,13 @@ class ReplyDecoder:
                 tracer=self._tracer.for_choice(choice.index) if self._tracer is not None else None,
             )
             self.pipelines[choice.index] = pipeline
-            self._running.append((choice.index, pipeline))
+            self._running.append(choice.index)
         return pipeline
 
     def take_running(self) -> list[tuple[int, ChoicePipeline]]:
         """Return each choice that may not have stopped, once: the caller ends it."""
         running, self._running = self._running, []
-        return running
+        return [(index, self.pipelines[index]) for index in running]
 
     def report_held(self) -> None:
         """Report the texts that wait in any choice, if the reply is traced."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from copy import copy
 
@@ -18,16 +17,18 @@ MAX_FINDINGS_PER_KIND = 100
 class ReplyRecorder:
     """Records the events of a reply. The fast path, which creates no events, counts its texts here itself."""
 
+    __slots__ = ("_counts", "findings", "message_count", "stats")
+
     def __init__(self) -> None:
         self.findings: list[ev.Finding] = []
         """Findings with their location in the stream, at most `MAX_FINDINGS_PER_KIND` of each kind."""
         self.stats = ReplyStats()
         self.message_count = 0
         """Number of SSE messages with data so far; 0 for a whole reply."""
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
 
     def has_finding(self, kind: str) -> bool:
-        return self._counts[kind] > 0
+        return kind in self._counts
 
     def record(self, events: list[ev.Event]) -> None:
         stats = self.stats
@@ -42,8 +43,7 @@ class ReplyRecorder:
                 stats.count(event)
 
     def _record_finding(self, finding: ev.Finding) -> None:
-        self._counts[finding.kind] += 1
-        count = self._counts[finding.kind]
+        count = self._counts[finding.kind] = self._counts.get(finding.kind, 0) + 1
         if count > MAX_FINDINGS_PER_KIND:
             return
         message = finding.message

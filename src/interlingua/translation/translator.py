@@ -83,6 +83,27 @@ class Translator:
         observer: receives a trace event for everything that happens; see `interlingua.trace`.
     """
 
+    __slots__ = (
+        "_decoder",
+        "_dropped_choices",
+        "_emitter",
+        "_fast_path",
+        "_max_event_bytes",
+        "_next_check",
+        "_options",
+        "_received_bytes",
+        "_record_events",
+        "_recorder",
+        "_same_wire",
+        "_signs_for_upstream",
+        "_source",
+        "_sse",
+        "_state",
+        "_target",
+        "_tracer",
+        "_unreadable_events",
+    )
+
     def __init__(
         self,
         source: str = "openai-chat",
@@ -117,7 +138,7 @@ class Translator:
         self._received_bytes = 0
         self._next_check = min(CHECK_INTERVAL_BYTES, self._options.limits.stream)
         self._unreadable_events = 0
-        self._dropped_choices: set[int] = set()  # choices that the client's wire cannot carry
+        self._dropped_choices: dict[int, None] = {}  # choices that the client's wire cannot carry
 
     def _create_fast_path(self) -> FastPath | None:
         """Return the fast path, until the end of the stream; None if the upstream's wire has no fast codec."""
@@ -509,7 +530,7 @@ class Translator:
             return choices
         for index in {choice.index for choice in choices} - {0}:
             if index not in self._dropped_choices:
-                self._dropped_choices.add(index)
+                self._dropped_choices[index] = None
                 common.append(ev.Finding("choice-dropped", f"choice {index}: the client's API has only one; dropped"))
         return [choice for choice in choices if choice.index == 0]
 

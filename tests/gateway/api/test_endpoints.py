@@ -121,4 +121,8 @@ def test_unknown_endpoint_returns_error_in_client_format(gateway: GatewayProcess
     status, body = fetch(gateway, "/v1/messages", "GET")
     assert status == 405
     assert json.loads(body)["type"] == "error"
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(urllib.request.Request(f"{gateway.base}/v1/models", method="DELETE"), timeout=10)
+    with caught.value as error:
+        assert (error.code, error.headers["allow"]) == (405, "GET,HEAD")
     assert fetch(gateway, "/v1/messages/count_tokens", "POST", b"[1]")[0] == 400

@@ -1,4 +1,4 @@
-"""Connections without a request, or with a malformed one."""
+"""Connections without a request, with a malformed one, or with several."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from aiohttp import web
 from interlingua.gateway.http.connection_listener import ConnectionListener
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings import schema as settings
-from interlingua.gateway.settings.schema import RequestLimits
+from interlingua.gateway.settings.schema import RequestLimits, Settings, Upstream
+from tests.support import upstream_server as up
+from tests.support.gateway_in_process import run_in_process
 from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import CHAT, build_request, minimal_body
+from tests.support.upstream_server import UpstreamServer
 
 SECRET = "sk-SECRET-0123456789"
 HEAD = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
@@ -74,3 +78,67 @@ def test_connection_without_a_complete_request_is_closed() -> None:
         return received
 
     assert asyncio.run(main()).startswith(b"HTTP/1.1 408 ")
+
+
+CHAT_PATH = f"/v1/{CHAT}"
+END_OF_STREAM = b"[DONE]\n\n\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize("when", ["with the first", "during the stream", "in parts during the stream", "after it"])
+@pytest.mark.parametrize("filler", [0, 100_000])
+def test_further_request_on_the_connection_of_a_stream(upstream: UpstreamServer, when: str, filler: int) -> None:
+    model = upstream.add(
+        f"{when}-{filler}",
+        up.send_headers(),
+        up.send(up.ROLE + up.delta("Hello")),
+        up.wait(0.3),
+        up.send(up.delta("bye") + up.delta(finish="stop") + up.DONE),
+    )
+    body = json.dumps(minimal_body(CHAT, model, user="x" * filler)).encode()
+    request = build_request(CHAT_PATH, body, {"connection": "keep-alive"})
+    half = len(request) // 2
+
+    async def main() -> tuple[bytes, bytes]:
+        test_settings = Settings(upstreams={"test": Upstream(url=upstream.url)}, default="test")
+        async with run_in_process(test_settings) as gateway, asyncio.timeout(20):
+            reader, writer = await gateway.open(request + (request if when == "with the first" else b""))
+            start = await reader.readuntil(b"Hello")
+            if when == "during the stream":
+                writer.write(request)
+            elif when == "in parts during the stream":
+                writer.write(request[:half])
+                await asyncio.sleep(0.1)
+                writer.write(request[half:])
+            first = start + await reader.readuntil(END_OF_STREAM)
+            if when == "after it":
+                writer.write(request)
+            second = await reader.readuntil(END_OF_STREAM)
+            writer.close()
+            await gateway.settle()
+        return first, second
+
+    first, second = asyncio.run(main())
+    assert first.count(b"HTTP/1.1 200 OK") == second.count(b"HTTP/1.1 200 OK") == 1
+    assert b"bye" in first
+    assert b"bye" in second
+    assert upstream.count(model) == 2
+
+
+def test_connection_with_the_beginning_of_another_request_is_closed_after_the_stream(upstream: UpstreamServer) -> None:
+    model = upstream.add("beginning", up.chat_stream("Hello"))
+    request = build_request(CHAT_PATH, json.dumps(minimal_body(CHAT, model)).encode(), {"connection": "keep-alive"})
+
+    async def main() -> bytes:
+        test_settings = Settings(upstreams={"test": Upstream(url=upstream.url)}, default="test")
+        async with run_in_process(test_settings) as gateway, asyncio.timeout(20):
+            reader, writer = await gateway.open(request + request[:50])
+            start = await reader.readuntil(b"Hello")
+            writer.write(request[50:])
+            received = start + await reader.read()
+            writer.close()
+            await gateway.settle()
+        return received
+
+    received = asyncio.run(main())
+    assert received.count(b"HTTP/1.1 200 OK") == 1
+    assert received.endswith(END_OF_STREAM)

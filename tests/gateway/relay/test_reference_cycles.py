@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from interlingua.faults.upstream.script import Step
-from interlingua.gateway.aiohttp_internals import UpstreamConnection
+from interlingua.gateway.aiohttp_internals import SmallQueue, UpstreamConnection
 from interlingua.gateway.http.connection_listener import GuardedConnection
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
@@ -146,8 +146,8 @@ def describe_held(garbage: list[Any]) -> list[str]:
 
 
 def _is_of_gateway(item: Any) -> bool:
-    """Return whether this is an object or code of the gateway. aiohttp's own cycles hold its connections."""
-    if isinstance(item, UpstreamConnection | GuardedConnection):
+    """Return whether this is an object or code of the gateway. aiohttp's own cycles hold its connections and queues."""
+    if isinstance(item, UpstreamConnection | GuardedConnection | SmallQueue):
         return False
     is_code = isinstance(item, FrameType | CoroutineType | FunctionType | TracebackType)
     return type(item).__module__.startswith("interlingua.") or (is_code and "/interlingua/" in repr(item))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aiohttp import web
 
-from interlingua.gateway.api.endpoints import Endpoints, Handler
+from interlingua.gateway.api.endpoints import Endpoints, unknown_endpoint
 from interlingua.gateway.api.openapi import BASE_PATHS
 from interlingua.gateway.http.error_responses import SERVER_NAME
 from interlingua.gateway.relay.relay import Relay
@@ -15,20 +17,16 @@ __all__ = ["make_app"]
 
 
 def make_app(gateway: GatewayState) -> web.Application:
+    """Return the application. It has no middleware: one would hold memory as long as a stream lasts."""
     endpoints = Endpoints(gateway)
-
-    @web.middleware
-    async def error_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        return await endpoints.error_middleware(request, handler)
-
-    app = web.Application(middlewares=[error_middleware])
+    app = web.Application()
     app.on_response_prepare.append(_set_response_headers)
     for base in BASE_PATHS:
         for wire in WIRES:
             api = get_wire(wire).HTTP_API
-            app.router.add_post(base + api.path, _relay_handler(gateway, wire))
-            if api.count_path:
-                app.router.add_post(base + api.count_path, endpoints.count_tokens(wire))  # it checks the key itself
+            app.router.add_post(base + api.path, partial(Relay.handle, gateway, wire))  # it reports errors itself
+            if api.count_path:  # it checks the key itself
+                app.router.add_post(base + api.count_path, endpoints.report_errors(endpoints.count_tokens(wire)))
         app.router.add_get(f"{base}/models", endpoints.require_auth(endpoints.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", endpoints.require_auth(endpoints.model))
     app.router.add_get("/openapi.json", endpoints.require_auth(endpoints.openapi))
@@ -36,6 +34,7 @@ def make_app(gateway: GatewayState) -> web.Application:
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
         app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data
+    app.router.add_route("*", "/{path:.*}", unknown_endpoint(list(app.router.resources())))
     return app
 
 
@@ -44,10 +43,3 @@ async def _set_response_headers(_: web.Request, response: web.StreamResponse) ->
     response.headers["server"] = SERVER_NAME
     response.headers["x-content-type-options"] = "nosniff"
     response.headers["content-security-policy"] = "default-src 'none'"
-
-
-def _relay_handler(gateway: GatewayState, wire: str) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return await Relay(gateway, request, wire).run()
-
-    return handle

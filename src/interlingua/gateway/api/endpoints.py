@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import closing
 from itertools import chain
 from typing import Any
@@ -28,13 +28,13 @@ from interlingua.gateway.state import GatewayState
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.http_api import VERSION_PATH
 
-__all__ = ["Endpoints", "Handler"]
+__all__ = ["Endpoints", "Handler", "unknown_endpoint"]
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
-    """Handlers of the endpoints that the gateway answers itself, and the error middleware."""
+    """Handlers of the endpoints that the gateway answers itself."""
 
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
@@ -42,13 +42,13 @@ class Endpoints:
         self._token_counter = TokenCounter(gateway)
 
     def require_auth(self, handler: Handler) -> Handler:
-        """Wrap a handler so that it checks the origin and the API key of the request first."""
+        """Wrap a handler so that it checks the origin and the API key of the request first, and reports errors."""
 
         async def authenticated(request: web.Request) -> web.StreamResponse:
             self._authenticate(request)
             return await handler(request)
 
-        return authenticated
+        return self.report_errors(authenticated)
 
     def _authenticate(self, request: web.Request) -> str:
         """Check the origin and the API key of the request, and return the id of the client."""
@@ -56,23 +56,18 @@ class Endpoints:
         authenticator.check_origin(request.headers)
         return authenticator.check_key(request.headers)
 
-    async def error_middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Convert exceptions to error responses in the format of the client's wire."""
-        try:
-            return await handler(request)
-        except InterlinguaError as error:
-            if isinstance(error, RateLimited):
-                self._gateway.metrics.record_rate_limited(error.limit)
-            return _error_response(request, error, retry_after_header(error))
-        except web.HTTPException as error:
-            if error.status < 400:
-                raise
-            available = f"POST {', '.join(VERSION_PATH + get_wire(wire).HTTP_API.path for wire in WIRES)}"
-            not_found = NotFound(f"no endpoint {request.method} {request.path[:200]}", f"available: {available}")
-            not_found.status = error.status
-            return _error_response(
-                request, not_found, {"allow": error.headers["allow"]} if "allow" in error.headers else {}
-            )
+    def report_errors(self, handler: Handler) -> Handler:
+        """Wrap a handler so that its exceptions become error responses in the format of the client's wire."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except InterlinguaError as error:
+                if isinstance(error, RateLimited):
+                    self._gateway.metrics.record_rate_limited(error.limit)
+                return _error_response(request, error, retry_after_header(error))
+
+        return handle
 
     async def home(self, _: web.Request) -> web.Response:
         return web.Response(text="interlingua\n")
@@ -144,6 +139,21 @@ class Endpoints:
             return _json_response(200, encode_json({**result, "estimated": True}), {"x-interlingua-estimate": "true"})
 
         return handle
+
+
+def unknown_endpoint(resources: Collection[web.AbstractResource]) -> Handler:
+    """Return the handler for paths and methods that none of these resources has: 404, or 405 with the methods."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        methods: set[str] = set()
+        for resource in resources:
+            methods |= (await resource.resolve(request))[1]
+        available = f"POST {', '.join(VERSION_PATH + get_wire(wire).HTTP_API.path for wire in WIRES)}"
+        error = NotFound(f"no endpoint {request.method} {request.path[:200]}", f"available: {available}")
+        error.status = 405 if methods else 404
+        return _error_response(request, error, {"allow": ",".join(sorted(methods))} if methods else {})
+
+    return handle
 
 
 def _client_wire(request: web.Request) -> str:

@@ -18,7 +18,15 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json
-from interlingua.gateway.aiohttp_internals import current_request, is_idle, request_count
+from interlingua.gateway.aiohttp_internals import (
+    SmallQueue,
+    current_request,
+    is_idle,
+    release_raw_headers,
+    request_count,
+    restore_parser,
+    stop_keepalive_timer,
+)
 from interlingua.gateway.http.error_responses import SERVER_NAME
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings.descriptor_limit import (
@@ -30,7 +38,7 @@ from interlingua.gateway.settings.descriptor_limit import (
 from interlingua.gateway.settings.schema import RequestLimits
 from interlingua.gateway.shared_memory.worker_table import SharedCount
 
-__all__ = ["ConnectionListener"]
+__all__ = ["ConnectionListener", "GuardedConnection"]
 
 LimitsGetter: TypeAlias = Callable[[], RequestLimits]
 """Returns the current limits: a reload can change them while connections are open."""
@@ -161,6 +169,11 @@ class GuardedConnection(web.RequestHandler):
         "is_writing_paused",
     )
 
+    # aiohttp would look up the addresses and the TLS context of each connection, and keep them. Nothing uses them.
+    peername = None
+    sockname = None
+    ssl_context = None
+
     def __init__(
         self,
         server: web.Server,
@@ -172,6 +185,7 @@ class GuardedConnection(web.RequestHandler):
         **options: Any,
     ) -> None:
         super().__init__(server, loop=loop, **options)
+        self._messages = SmallQueue()  # type: ignore[assignment]
         self._gateway_log = log
         self._limits = limits
         self._connections = connections
@@ -221,10 +235,13 @@ class GuardedConnection(web.RequestHandler):
         if self._overload:
             self._answer_health_check(data)
             return
+        restore_parser(self)
         count_before = request_count(self)
         super().data_received(data)
         if request_count(self) != count_before:
+            release_raw_headers(self)
             self._cancel_close_timer()
+            stop_keepalive_timer(self)
         elif self._close_timer is None and is_idle(self):
             self._start_head_timer()
 

@@ -17,6 +17,7 @@ from aiohttp import web
 from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object, read_json
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, shorten
+from interlingua.gateway.aiohttp_internals import replace_queues
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.memory_budget import MemoryShare
@@ -89,6 +90,7 @@ async def read_body(request: web.Request, limits: RequestLimits, memory: MemoryS
         raise BadRequest("", f"the {encoding} data of the request body is cut off", "send all of it")
     if decompressor and decompressor.unused_data:
         raise BadRequest("", f"data follows the {encoding} data of the request body", "compress the body as one stream")
+    replace_queues(request.content)
     return b"".join(pieces)
 
 

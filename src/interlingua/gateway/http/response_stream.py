@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, cast
 
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from interlingua.gateway.aiohttp_internals import is_chunked
+from interlingua.gateway.aiohttp_internals import is_chunked, release_request_parser
 from interlingua.gateway.chunk_framing import frame_chunk
+from interlingua.gateway.http.connection_listener import GuardedConnection
 
-__all__ = ["KeepAlive", "ResponseStream"]
+__all__ = ["EarlyKeepAlive", "ResponseStream"]
 
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -21,7 +23,6 @@ SSE_HEADERS = {
     "x-accel-buffering": "no",
 }
 KEEPALIVE_COMMENT = b": keep-alive\n\n"
-"""Frame before a reply has started: on every wire, clients ignore a comment."""
 
 
 class ClientConnection(Protocol):
@@ -38,12 +39,24 @@ class ResponseStream:
     The headers are sent with the first write. Until then the response can still become an error with its own status.
     """
 
+    __slots__ = (
+        "_bytes_at_last_check",
+        "_connection",
+        "_is_chunked",
+        "_request",
+        "_writer",
+        "bytes_sent",
+        "headers",
+        "response",
+    )
+
     def __init__(self, request: web.Request) -> None:
         self._request = request
         self.response: web.StreamResponse | None = None
         """None until the response has started."""
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
+        self._bytes_at_last_check = 0
         self._writer: AbstractStreamWriter | None = None
         self._connection: ClientConnection | None = None
         self._is_chunked = False
@@ -70,6 +83,17 @@ class ResponseStream:
         self.bytes_sent += len(data)
         transport.write(frame_chunk(data) if self._is_chunked else data)
         return connection.is_writing_paused
+
+    def keep_alive(self, frame: bytes) -> None:
+        """Send the frame if nothing was sent since the last call, and the client has read what was sent before.
+
+        It prevents clients and proxies from closing an idle connection. Each write has complete frames only, so this
+        one never splits another.
+        """
+        if self.bytes_sent == self._bytes_at_last_check and not self.is_full:
+            with suppress(ConnectionError):  # the next write reports it again
+                self.write_now(frame)
+        self._bytes_at_last_check = self.bytes_sent
 
     @property
     def is_full(self) -> bool:
@@ -98,14 +122,23 @@ class ResponseStream:
         assert self._writer is not None, "write() must not be called after end()"
         self._is_chunked = is_chunked(self._writer)
         self._connection = cast("ClientConnection", self._request.protocol)
+        self._release_heads()
         return self._writer
 
+    def _release_heads(self) -> None:
+        """Release what is not needed while the stream lasts: headers that are sent, and the parser of requests."""
+        assert self.response is not None
+        self.response.headers.clear()
+        self.headers = {}
+        if isinstance(self._request.protocol, GuardedConnection):
+            release_request_parser(self._request)
 
-class KeepAlive:
-    """Context manager that sends keep-alive frames while the stream is silent.
 
-    They prevent clients and proxies from closing an idle connection. Each write to the stream contains complete frames,
-    so a keep-alive frame never splits another frame.
+class EarlyKeepAlive:
+    """Context manager that sends keep-alive comments until a reply begins, and the headers with the first of them.
+
+    They prevent clients and proxies from closing an idle connection. Clients of all wires ignore a comment. From the
+    beginning of a reply on, `ResponseStream.keep_alive` sends the frame of the client's wire, without a task.
     """
 
     def __init__(
@@ -113,10 +146,8 @@ class KeepAlive:
         stream: ResponseStream,
         interval: float,
         headers: Callable[[], Mapping[str, str]],
-        payload: bytes = KEEPALIVE_COMMENT,
     ) -> None:
         self._stream = stream
-        self._payload = payload
         self._bytes_seen = stream.bytes_sent
         self._interval = interval
         self._headers = headers
@@ -145,6 +176,6 @@ class KeepAlive:
         self._stream.headers |= self._headers()
         while True:
             if self._stream.bytes_sent == self._bytes_seen:
-                await self._stream.write(self._payload)
+                await self._stream.write(KEEPALIVE_COMMENT)
             self._bytes_seen = self._stream.bytes_sent
             await asyncio.sleep(self._interval)

@@ -61,6 +61,10 @@ class ExchangeRecord(Struct, kw_only=True):
     """Stop reason of the model; None if the reply did not get that far."""
     findings: list[Finding] = field(default_factory=list)
 
+    def received_bytes(self) -> int:
+        """Return `bytes_in`, for code that checks it again and again."""
+        return self.bytes_in
+
 
 def summary(exchange: ExchangeRecord) -> dict[str, Any]:
     """Return the summary for logs and captures: times since the start, tokens by name, findings by kind."""

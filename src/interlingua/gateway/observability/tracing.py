@@ -18,7 +18,7 @@ from interlingua.gateway.settings.redaction import printable
 from interlingua.gateway.settings.schema import Settings
 from interlingua.wires import get_wire
 
-__all__ = ["RequestTrace", "Tracer", "check_tracing"]
+__all__ = ["NO_TRACE", "RequestTrace", "Tracer", "check_tracing"]
 
 API_MODULE, SDK_MODULE, EXPORT_MODULE = (
     "opentelemetry.trace",
@@ -45,13 +45,14 @@ class Tracer:
 
     def begin(self, headers: Mapping[str, str]) -> RequestTrace:
         """Start the trace of a request with these headers."""
+        if not self._provider:
+            return NO_TRACE
         trace = RequestTrace()
-        if self._provider:
-            api = import_module("opentelemetry.trace")
-            w3c = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
-            parent = w3c.extract({name.lower(): value for name, value in headers.items()})
-            trace.span = self._provider.get_tracer("interlingua").start_span("chat", parent, api.SpanKind.CLIENT)
-            w3c.inject(trace.headers, api.set_span_in_context(trace.span))
+        api = import_module("opentelemetry.trace")
+        w3c = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
+        parent = w3c.extract({name.lower(): value for name, value in headers.items()})
+        trace.span = self._provider.get_tracer("interlingua").start_span("chat", parent, api.SpanKind.CLIENT)
+        w3c.inject(trace.headers, api.set_span_in_context(trace.span))
         return trace
 
     def close(self, seconds: float = 5) -> None:
@@ -64,6 +65,8 @@ class Tracer:
 
 class RequestTrace:
     """Trace of one request. `headers` propagate the trace context to the upstream."""
+
+    __slots__ = ("headers", "span")
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -80,6 +83,10 @@ class RequestTrace:
                 code = import_module("opentelemetry.trace").StatusCode.ERROR
                 self.span.set_status(code, printable(exchange.error or exchange.outcome))
             self.span.end()
+
+
+NO_TRACE = RequestTrace()
+"""The trace of all requests that are not traced."""
 
 
 def _span_attributes(exchange: ExchangeRecord) -> dict[str, Any]:

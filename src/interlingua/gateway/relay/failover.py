@@ -15,7 +15,7 @@ from aiohttp.hdrs import CONTENT_TYPE
 
 from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Finding
-from interlingua.gateway.aiohttp_internals import take_before_error
+from interlingua.gateway.aiohttp_internals import release_metadata, replace_queues, take_before_error
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
@@ -90,6 +90,19 @@ class UpstreamReply(msgspec.Struct):
 
 class UpstreamFailover:
     """Sends the request of one exchange to its upstreams in turn."""
+
+    __slots__ = (
+        "_calibration",
+        "_client_request",
+        "_incomplete_retries_left",
+        "_memory",
+        "_observer",
+        "_record",
+        "_retry_policies",
+        "_session",
+        "_settings",
+        "_work_threads",
+    )
 
     def __init__(
         self,
@@ -194,12 +207,12 @@ class UpstreamFailover:
         record.attempts += 1
         record.upstream_status = 0
         try:
-            with MovingDeadline() as total_deadline, MovingDeadline() as deadline:
+            with MovingDeadline() as deadline:
                 if self._client_request.stream:
-                    total_deadline.set_timeout("the stream", timeouts.stream)
+                    deadline.set_final_timeout("the stream", timeouts.stream)
                     deadline.set_timeout("the first event", timeouts.first_event)
                 else:
-                    total_deadline.set_timeout("the reply", timeouts.total)
+                    deadline.set_final_timeout("the reply", timeouts.total)
                 reply = await self._post(upstream_request)
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:
@@ -225,13 +238,15 @@ class UpstreamFailover:
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        release_metadata(response)
+        replace_queues(response.content)
         if receiver.translator.dialect is not None:
             await self._work_threads.compile(client_request.client_id, receiver.translator.dialect)
-        return UpstreamReply(route, response, receiver, self._secret_filter(route))
+        return UpstreamReply(route, response, receiver, SecretFilter(route.upstream, self._report_redacted_key))
 
-    def _secret_filter(self, route: Route) -> SecretFilter:
-        message = f"the reply of {route.name} contains a key that the gateway sent to it: replaced by ***"
-        return SecretFilter(route.upstream, lambda: self._report("key-redacted", message))
+    def _report_redacted_key(self) -> None:
+        message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"
+        self._report("key-redacted", message)
 
     # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 

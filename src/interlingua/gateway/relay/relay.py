@@ -17,9 +17,9 @@ from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body, retry_after_header
 from interlingua.gateway.http.memory_budget import UNCHECKED_BYTES, decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
-from interlingua.gateway.http.response_stream import KeepAlive, ResponseStream
+from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.observability.tracing import RequestTrace
+from interlingua.gateway.observability.tracing import NO_TRACE
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
@@ -51,6 +51,22 @@ T = TypeVar("T")
 class Relay:
     """Handles one client request from its first byte to the end of the response."""
 
+    __slots__ = (
+        "_body_size",
+        "_config",
+        "_counted_request",
+        "_exchange",
+        "_gateway",
+        "_memory",
+        "_observer",
+        "_reply",
+        "_request",
+        "_stream",
+        "_task",
+        "_trace",
+        "_wire",
+    )
+
     def __init__(self, gateway: GatewayState, request: web.Request, wire: str) -> None:
         self._gateway = gateway
         self._config = gateway.config
@@ -63,8 +79,8 @@ class Relay:
         self._counted_request: CountedRequest | None = None  # None if there are no limits per client
         self._body_size = 0  # size of the client's body in bytes
         self._memory = gateway.memory_budget.open_share()
-        self._trace = RequestTrace()
-        self._task: asyncio.Task[web.StreamResponse] | None = None
+        self._trace = NO_TRACE
+        self._task: asyncio.Task[object] | None = None
 
     @property
     def buffered_chars(self) -> int:
@@ -79,36 +95,37 @@ class Relay:
             self._exchange.outcome = "stopped"
             self._task.cancel()
 
-    async def run(self) -> web.StreamResponse:
-        """Handle the request in its own task, and return the response.
-
-        Resuming a coroutine goes through every coroutine that awaits it. A separate task keeps aiohttp's many outer
-        coroutines out of that chain.
-        """
-        self._task = asyncio.create_task(self._run())
-        return await self._task
-
-    async def _run(self) -> web.StreamResponse:
-        gateway, exchange = self._gateway, self._exchange
-        gateway.active_requests.add(self)
+    @staticmethod
+    async def handle(gateway: GatewayState, wire: str, request: web.Request) -> web.StreamResponse:
+        """Handle a request, and return the response. Each function that awaits this one adds memory to all streams."""
+        relay = Relay(gateway, request, wire)
+        relay._begin()
         try:
-            return await self._handle()
+            return await relay._respond_to_request()
         except asyncio.CancelledError:
-            exchange.outcome, exchange.status = "client-left", CLIENT_CLOSED_STATUS
+            relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
             raise
         except (ConnectionError, DeadlineExceeded):
-            exchange.outcome, exchange.status = "client-left", CLIENT_CLOSED_STATUS
-            return self._abort_connection()
+            relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
+            return relay._abort_connection()
         finally:
-            try:
-                if self._counted_request is not None:
-                    self._counted_request.end(self._used_tokens())
-                self._memory.close()
-                self._record_exchange()
-            finally:  # last, so that for other workers a request that is no longer active is counted as finished
-                gateway.active_requests.remove(self)
+            relay._end()
 
-    async def _handle(self) -> web.StreamResponse:
+    def _begin(self) -> None:
+        self._task = asyncio.current_task()
+        self._gateway.active_requests.add(self)
+
+    def _end(self) -> None:
+        try:
+            if self._counted_request is not None:
+                self._counted_request.end(self._used_tokens())
+            self._memory.close()
+            self._record_exchange()
+        finally:  # last, so that for other workers a request that is no longer active is counted as finished
+            self._gateway.active_requests.remove(self)
+
+    async def _respond_to_request(self) -> web.StreamResponse:
+        """Send the reply of an upstream, or an error."""
         exchange = self._exchange
         try:
             failover, routes = await self._prepare_failover()
@@ -247,13 +264,10 @@ class Relay:
         return await self._respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
-        interval = self._config.settings.keepalive
-        keepalive = get_wire(self._wire).HTTP_API.keepalive_frame
-        async with KeepAlive(self._stream, interval, self._headers):
+        async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
             self._reply = reply = await failover.open_reply(routes)
         try:
-            async with KeepAlive(self._stream, interval, self._headers, keepalive):
-                await self._pump(failover, reply)
+            await self._pump(failover, reply)
             response = await self._with_send_timeout(self._stream.end())
         except BaseException:
             reply.discard()
@@ -279,8 +293,9 @@ class Relay:
         reply.initial_data = b""  # release the memory while the stream lasts
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
-            with MovingDeadline() as total_deadline, MovingDeadline(lambda: exchange.bytes_in) as deadline:
-                total_deadline.set_timeout("the stream", reply.route.timeouts.stream)
+            with MovingDeadline(exchange.received_bytes) as deadline:
+                deadline.set_final_timeout("the stream", reply.route.timeouts.stream)
+                deadline.call_every(self._config.settings.keepalive, self._keep_alive)
                 forwarding = DirectForwarding(failover, reply, self._stream, exchange, self._observer)
                 while not translator.ended:
                     deadline.set_timeout(
@@ -315,6 +330,9 @@ class Relay:
                 "upstream-failed",
                 self._redactor.redact_text(failure.message),
             )
+
+    def _keep_alive(self) -> None:
+        self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
 
     async def _send(self, data: bytes) -> None:
         if self._reply is not None and self._reply.translator.tally.failure is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 
 from interlingua.gateway.settings.redaction import REDACTED, credentials
 from interlingua.gateway.settings.schema import Upstream
@@ -25,9 +26,11 @@ class SecretFilter:
         report: Called when the first secret is found.
     """
 
+    __slots__ = ("_held", "_report", "_secret_bytes", "_secrets")
+
     def __init__(self, upstream: Upstream, report: Callable[[], None] | None = None) -> None:
-        self._secrets = _sent_secrets(upstream)
-        self._secret_bytes = frozenset(b"".join(self._secrets))
+        key = "" if upstream.passthrough else upstream.key  # otherwise the key is the client's own
+        self._secrets, self._secret_bytes = _sent_secrets(key, tuple(upstream.headers.items()))
         self._report = report
         self._held = b""
 
@@ -80,11 +83,14 @@ def _partial_secret_start(data: bytes, secret: bytes) -> int:
     return start if start >= 0 else len(data)
 
 
-def _sent_secrets(upstream: Upstream) -> list[bytes]:
-    """Return the secrets of the settings that requests to this upstream contain, as they appear in text and JSON."""
-    values = credentials(upstream.headers)
-    if not upstream.passthrough:  # otherwise the key is the client's own
-        values.add(upstream.key)
+@lru_cache(maxsize=256)
+def _sent_secrets(key: str, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[bytes, ...], frozenset[int]]:
+    """Return the secrets of the settings that requests to an upstream contain, as they appear in text and JSON.
+
+    Returns: the secrets, and all bytes in them. The same objects for all replies: most streams last long.
+    """
+    values = {key, *credentials(dict(headers))}
     forms = {form for value in values if len(value) >= MIN_SECRET_CHARS for form in (value, json.dumps(value)[1:-1])}
     # `Bearer KEY` need not be searched for if KEY is.
-    return sorted(form.encode() for form in forms if not any(other in form for other in forms if other != form))
+    secrets = sorted(form.encode() for form in forms if not any(other in form for other in forms if other != form))
+    return tuple(secrets), frozenset(b"".join(secrets))

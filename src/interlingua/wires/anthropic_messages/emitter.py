@@ -15,6 +15,7 @@ from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.anthropic_messages.content_blocks import TRANSLATED_BLOCK_TYPES
 from interlingua.wires.anthropic_messages.message_writer import (
+    NO_TEMPLATE,
     BlockDelta,
     MessageFrame,
     MessageState,
@@ -35,6 +36,8 @@ _EVENT_NAME_LINE = re.compile(rb"(?:^|[\r\n])event: ?([^\r\n]*)[\r\n]")
 
 class MessagesEmitter:
     """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
+
+    __slots__ = ("_served_as", "_writer", "fast", "findings")
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
@@ -71,7 +74,7 @@ class MessagesEmitter:
                 writer.write(event)
         if template is not None and writer.state is not MessageState.STOPPED:
             self._forward_untranslated(template)
-        writer.template = {}
+        writer.template = NO_TEMPLATE
         return _encode_frames(writer.drain())
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:

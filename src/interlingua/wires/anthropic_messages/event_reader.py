@@ -46,6 +46,8 @@ class _State(Enum):
 class MessagesReader:
     """Reader for the chunks of one stream."""
 
+    __slots__ = ("_blocks", "_state", "_stop_reason", "_usage", "fast")
+
     def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
         self._state = _State.FRESH
         self._blocks = BlockReader(limits or Limits(), arguments)

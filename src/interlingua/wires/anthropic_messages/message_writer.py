@@ -79,6 +79,7 @@ _BLOCK_AND_DELTA_TYPES: dict[type, tuple[str, DeltaType]] = {
     ev.ArgsDelta: ("tool_use", "input_json_delta"),
 }
 """The type of the block and of the delta for each event with text."""
+NO_TEMPLATE: Json = {}  # the same object for all messages
 _STOPPED = MessageState.STOPPED  # checked for every token, and Enum attribute access is slow
 
 
@@ -88,6 +89,16 @@ class OpenBlock:
     `pending_start`: its first frame, buffered until the block has content. A block without content is not sent.
     """
 
+    __slots__ = (
+        "_reasoning_text",
+        "argument_chars",
+        "block_type",
+        "index",
+        "invalid_arguments",
+        "pending_start",
+        "upstream_index",
+    )
+
     def __init__(
         self, block_type: str, index: int, upstream_index: int | None, pending_start: MessageFrame | None = None
     ) -> None:
@@ -95,14 +106,41 @@ class OpenBlock:
         self.index = index
         self.upstream_index = upstream_index
         self.pending_start = pending_start
-        self.reasoning_text = StringIO()
+        self._reasoning_text: StringIO | None = None
         self.invalid_arguments: list[str] = []
         self.argument_chars = 0
         """Number of characters of arguments that were written."""
 
+    @property
+    def reasoning_text(self) -> StringIO:
+        """The thinking that was written, for its signature. Created on first use: most blocks are no thinking."""
+        if self._reasoning_text is None:
+            self._reasoning_text = StringIO()
+        return self._reasoning_text
+
+    @property
+    def kept_chars(self) -> int:
+        """Number of characters that are kept until the end of the block."""
+        reasoning_chars = self._reasoning_text.tell() if self._reasoning_text is not None else 0
+        return reasoning_chars + sum(map(len, self.invalid_arguments))
+
 
 class MessageWriter:
     """Writer for one message. `drain` returns the frames written since the last call."""
+
+    __slots__ = (
+        "_options",
+        "_pending_frames",
+        "_refused",
+        "_stop_template",
+        "_usage",
+        "block_count",
+        "open_block",
+        "pending_stop",
+        "state",
+        "template",
+        "upstream",
+    )
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -116,14 +154,14 @@ class MessageWriter:
         self.block_count = 0
         """Number of blocks whose start was sent to the client."""
         self.upstream: Literal["this wire", "another"] = "another"
-        self.template: Json = {}
+        self.template = NO_TEMPLATE
         """The chunk that is being rewritten, if the upstream uses this wire."""
-        self._stop_template: Json = {}
+        self._stop_template = NO_TEMPLATE
 
     @property
     def kept_chars(self) -> int:
         block = self.open_block
-        return block.reasoning_text.tell() + sum(map(len, block.invalid_arguments)) if block is not None else 0
+        return block.kept_chars if block is not None else 0
 
     def drain(self) -> list[MessageFrame]:
         frames, self._pending_frames = self._pending_frames, []
@@ -207,7 +245,7 @@ class MessageWriter:
     def _write_stop(self, event: ev.Stop) -> None:
         self.close_block()
         self.pending_stop = event
-        self._stop_template = self.template if self.template.get("type") == "message_delta" else {}
+        self._stop_template = self.template if self.template.get("type") == "message_delta" else NO_TEMPLATE
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
 

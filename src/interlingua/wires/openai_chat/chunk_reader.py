@@ -46,10 +46,13 @@ _NOT_STOP_SEQUENCES = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", 
 class ChatReader:
     """Reader for one stream. Its only state is the structured calls of each choice that has begun."""
 
+    __slots__ = ("_arguments_policy", "_assemblers", "_call_count", "_limits", "fast")
+
     def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
         self._limits = limits or Limits()
         self._arguments_policy = arguments
-        self._assemblers: dict[int, ToolCallAssembler] = {}
+        self._assemblers: dict[int, ToolCallAssembler | None] = {}
+        """The structured calls of each choice that has begun; None if it has none so far."""
         self._call_count = 0
         self.fast = ChatFastReader(self._assemblers)
 
@@ -87,7 +90,7 @@ class ChatReader:
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """End the stream and return the buffered events of the calls in each choice."""
         return [
-            (index, assembler.finish() if finished else assembler.flush())
+            (index, (assembler.finish() if finished else assembler.flush()) if assembler is not None else [])
             for index, assembler in self._assemblers.items()
         ]
 
@@ -100,14 +103,21 @@ class ChatReader:
             delta = as_dict(raw_choice.get("message"))
             choice.exact = False
         self._read_role(chunk, delta, choice)
-        assembler = self._assemblers[choice.index]
         _read_text(delta, choice)
-        calls_before = assembler.call_count
-        _read_calls(delta, assembler, choice)
-        self._call_count += assembler.call_count - calls_before
+        if delta.get("tool_calls") or delta.get("function_call"):
+            assembler = self._assembler_for(choice)
+            calls_before = assembler.call_count
+            _read_calls(delta, assembler, choice)
+            self._call_count += assembler.call_count - calls_before
         common += _usage_events(raw_choice)  # Moonshot sends usage here
-        _read_finish(raw_choice, assembler, choice)
+        _read_finish(raw_choice, self._assemblers[choice.index], choice)
         return choice
+
+    def _assembler_for(self, choice: Choice) -> ToolCallAssembler:
+        assembler = self._assemblers[choice.index]
+        if assembler is None:
+            assembler = self._assemblers[choice.index] = ToolCallAssembler(self._limits, self._arguments_policy)
+        return assembler
 
     def _read_role(self, chunk: dict[str, Any], delta: dict[str, Any], choice: Choice) -> None:
         """Start the choice with its first delta. A role in any later delta makes the chunk inexact.
@@ -116,7 +126,7 @@ class ChatReader:
         becomes `assistantassistant…` there.
         """
         if choice.index not in self._assemblers:
-            self._assemblers[choice.index] = ToolCallAssembler(self._limits, self._arguments_policy)
+            self._assemblers[choice.index] = None
             reply_start = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
             choice.events.append(reply_start)
         elif delta.get("role"):
@@ -236,7 +246,7 @@ def detail_with_text(text: str, template: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "summary" if template.get("summary") and not template.get("text") else "text": text}
 
 
-def _read_finish(raw_choice: dict[str, Any], assembler: ToolCallAssembler, choice: Choice) -> None:
+def _read_finish(raw_choice: dict[str, Any], assembler: ToolCallAssembler | None, choice: Choice) -> None:
     finish = raw_choice.get("finish_reason")
     if finish == "error" or raw_choice.get("error"):
         choice.events.append(_failure(raw_choice.get("error") or "the upstream stopped with an error"))
@@ -247,7 +257,7 @@ def _read_finish(raw_choice: dict[str, Any], assembler: ToolCallAssembler, choic
         return
     known_reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
     reason = known_reason or _ALIASES.get(str(finish).lower(), "stop")
-    final_events = assembler.finish(truncated=reason in ev.TRUNCATION_REASONS)
+    final_events = assembler.finish(truncated=reason in ev.TRUNCATION_REASONS) if assembler is not None else []
     choice.events += final_events
     choice.exact &= only_ends_calls(final_events)
     if known_reason is None:

@@ -70,11 +70,12 @@ _decode = msgspec.json.Decoder(_FastChunk).decode
 
 
 class ChatFastReader:
-    """Fast codec of a `ChatReader`. `assemblers`: the calls of each choice that has begun, by the choice's index."""
+    """Fast codec of a `ChatReader`. `assemblers`: the calls of each choice that has begun, by the choice's index; None
+    if it has no calls."""
 
     __slots__ = ("_assemblers", "repeats")
 
-    def __init__(self, assemblers: Mapping[int, ToolCallAssembler]) -> None:
+    def __init__(self, assemblers: Mapping[int, ToolCallAssembler | None]) -> None:
         self._assemblers = assemblers
         self.repeats = ChatRepeatReader(assemblers)
 
@@ -83,8 +84,8 @@ class ChatFastReader:
         if chunk is None:
             return None
         choice = chunk.choices[0]
-        delta, assembler = choice.delta, self._assemblers.get(choice.index)
-        if assembler is None:
+        delta = choice.delta
+        if choice.index not in self._assemblers:
             return None
         events: list[ev.Event] = []
         exact = chunk.object == CHUNK_OBJECT_TYPE
@@ -93,8 +94,8 @@ class ChatFastReader:
         if delta.content:
             events.append(ev.TextDelta(delta.content))
         if delta.tool_calls:
-            entry = delta.tool_calls[0]
-            result = assembler.read_arguments(entry.index, entry.function.arguments)
+            entry, assembler = delta.tool_calls[0], self._assemblers[choice.index]
+            result = assembler.read_arguments(entry.index, entry.function.arguments) if assembler is not None else None
             if result is None:
                 return None
             events += result[0]
@@ -107,7 +108,7 @@ class ChatRepeatReader:
 
     __slots__ = ("_assemblers",)
 
-    def __init__(self, assemblers: Mapping[int, ToolCallAssembler]) -> None:
+    def __init__(self, assemblers: Mapping[int, ToolCallAssembler | None]) -> None:
         self._assemblers = assemblers
 
     def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:

@@ -61,6 +61,27 @@ class _PendingCall:
 class ToolCallAssembler:
     """Assembler for the structured calls of one choice."""
 
+    __slots__ = (
+        "_by_id",
+        "_by_index",
+        "_calls",
+        "_calls_at_drop",
+        "_custom_by_index",
+        "_events",
+        "_has_dropped_arguments",
+        "_index_base",
+        "_limits",
+        "_open",
+        "_receiving",
+        "_repairs",
+        "_unmatched",
+        "_unmatched_size",
+        "_waiting",
+        "_without_id",
+        "_without_name",
+        "call_count",
+    )
+
     def __init__(self, limits: Limits, arguments: ArgumentsPolicy = "repair") -> None:
         self._limits = limits
         self._repairs = arguments == "repair"

@@ -131,6 +131,8 @@ class ResponsesFastWriter:
 class _ReasoningSigner:
     """Signs the reasoning of one reply."""
 
+    __slots__ = ("_options", "upstream_wire")
+
     def __init__(self, options: Options) -> None:
         self._options = options
         self.upstream_wire = _UpstreamWire.OTHER
@@ -147,6 +149,22 @@ class _ReasoningSigner:
 
 class ResponsesEmitter:
     """Writes the events of one response. `findings` lists problems with the events that it had to write."""
+
+    __slots__ = (
+        "_field_chars",
+        "_final_event",
+        "_frames",
+        "_mode",
+        "_options",
+        "_output_items",
+        "_response_fields",
+        "_signer",
+        "_stop",
+        "_tool_set",
+        "_usage",
+        "fast",
+        "findings",
+    )
 
     def __init__(self, options: Options | None = None, tool_set: ToolSet | None = None) -> None:
         self._options = options or Options()

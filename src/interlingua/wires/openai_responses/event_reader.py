@@ -29,6 +29,8 @@ INCOMPLETE_STOP_REASONS: dict[str, ev.StopReason] = {"max_output_tokens": "lengt
 class ResponsesReader:
     """Reads the events of one stream."""
 
+    __slots__ = ("_items", "_reply_start", "_sequence", "_stop", "fast")
+
     def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
         self._items = ItemReader(limits or Limits(), arguments)
         self._sequence = EventSequence()

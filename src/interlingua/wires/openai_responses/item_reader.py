@@ -55,6 +55,8 @@ EMPTY_ARGUMENTS = ("", "{}")
 class ItemReader:
     """Reads the items of one response. Neutral events are appended to the choice that is passed in."""
 
+    __slots__ = ("_arguments_policy", "_items", "_kept_chars", "_limits", "_untranslated", "call_count")
+
     def __init__(self, limits: Limits, arguments: ArgumentsPolicy) -> None:
         self._limits = limits
         self._arguments_policy = arguments

@@ -60,6 +60,8 @@ class EventSequence:
 class CallState:
     """State of a started call. `args` is None for a custom tool, whose input is not JSON."""
 
+    __slots__ = ("args", "key")
+
     def __init__(self, key: int, text_kind: TextKind, limits: Limits, arguments: ArgumentsPolicy) -> None:
         self.key = key
         repairs = arguments == "repair"
@@ -95,6 +97,20 @@ class ItemState:
 
     `initial_item` is the item as it was added. `pending_arguments` buffers the arguments of a call without a name.
     """
+
+    __slots__ = (
+        "_reported_kinds",
+        "call",
+        "call_id",
+        "finished",
+        "has_text",
+        "id",
+        "initial_item",
+        "pending_arguments",
+        "pending_chars",
+        "text_digests",
+        "type",
+    )
 
     def __init__(self, raw_item: Json) -> None:
         self.type = str(raw_item.get("type"))
@@ -163,6 +179,8 @@ class ItemIndex:
     indexes.
     """
 
+    __slots__ = ("_by_id", "_by_index", "_unfinished", "items")
+
     def __init__(self) -> None:
         self.items: list[ItemState] = []
         self._by_index: dict[int, ItemState] = {}
@@ -222,6 +240,8 @@ class ItemIndex:
 
 class UntranslatedLog:
     """Reports each kind of content that other wires cannot represent once."""
+
+    __slots__ = ("_reported",)
 
     def __init__(self) -> None:
         self._reported: set[str] = set()

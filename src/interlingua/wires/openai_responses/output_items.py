@@ -52,6 +52,19 @@ _PART_OPEN = _Stage.PART_OPEN  # compared for every token, and attribute access 
 class OutputItem:
     """An output item that is being written. `body` is the item object; it is complete when the item has ended."""
 
+    __slots__ = (
+        "_annotations",
+        "_delta_template",
+        "_other_chars",
+        "_parts",
+        "_stage",
+        "_text",
+        "body",
+        "custom_text",
+        "index",
+        "text_kind",
+    )
+
     def __init__(self, text_kind: TextKind, index: int, body: Json) -> None:
         self.text_kind = text_kind
         self.index = index
@@ -199,6 +212,16 @@ class OutputItems:
 
     `sign_reasoning` returns the signature fields for a reasoning item that ends without a signature.
     """
+
+    __slots__ = (
+        "_bodies",
+        "_ended_chars",
+        "_item_template",
+        "_next_index",
+        "_open_items",
+        "_output_indexes",
+        "_sign_reasoning",
+    )
 
     def __init__(self, sign_reasoning: Callable[[OutputItem], Json]) -> None:
         self._sign_reasoning = sign_reasoning

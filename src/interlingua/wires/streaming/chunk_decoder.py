@@ -35,6 +35,8 @@ class DecodedChunk(msgspec.Struct, frozen=True):
 class ChunkDecoder:
     """Decoder for one stream. `pending_surrogates`: high surrogates that wait for the next chunk, by their path."""
 
+    __slots__ = ("pending_surrogates",)
+
     def __init__(self) -> None:
         self.pending_surrogates: dict[_Path, str] = {}
 

@@ -86,6 +86,8 @@ class SseDecoder:
     split across reads must not matter. A block of more than `MAX_BLOCK_LINES` lines is over the limit, too.
     """
 
+    __slots__ = ("_after_cr", "_begins_with_split_end", "_bom", "_fields", "_limit", "_partial_line", "_raw")
+
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
         self._limit = limit
         self._raw = bytearray()  # the complete lines of the current block
