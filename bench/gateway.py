@@ -1,7 +1,7 @@
 """Benchmark of the gateway against nginx, which forwards the same streams without parsing them.
 
-    python -m bench.gateway            under five minutes
-    python -m bench.gateway --quick    under a minute, less exact
+    python -m bench.gateway            about six minutes
+    python -m bench.gateway --quick    about a minute, less exact
 
 Both servers run in turn, on the same core and in front of the same upstream. The upstream and the clients are small C
 programs on another core, whose CPU time is not counted. Only ratios can be compared between machines. The output shows
@@ -30,6 +30,7 @@ from pathlib import Path
 
 from bench.loopback import CORES, Load, Measurement, Process, compile_program, gateway, nginx, upstream
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
+from bench.workers import WorkerLoad, report_workers
 from interlingua.gateway.settings.descriptor_limit import descriptor_limit, raise_descriptor_limit
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
@@ -327,18 +328,49 @@ def report_open(bench: Bench, lengths: Lengths) -> None:
     print(f"  p50, p99 per event, ms       {measurement.p50 / 1e3:23.1f}{measurement.p99 / 1e3:9.1f}")
 
 
+def report_two_workers(bench: Bench, lengths: Lengths) -> None:
+    """Report what two workers serve compared with one."""
+    loads = [
+        WorkerLoad("chat → chat", "events", bench.load("structured-saturated", CHAT, 16), lambda one: one.events),
+        WorkerLoad(
+            "Kimi's text → Messages", "events", bench.load("native-saturated", MESSAGES, 16), lambda one: one.events
+        ),
+        WorkerLoad(
+            "requests of 40 KB, Messages → chat",
+            "responses",
+            bench.load(f"short-{CHAT}", MESSAGES, 16, 40_000),
+            lambda one: one.responses,
+        ),
+    ]
+    report_workers(
+        lambda workers: bench.new_gateway(f"workers: {workers}\n"),
+        bench.model,
+        loads,
+        lengths.saturated,
+        lengths.rounds,
+    )
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="one short round, under a minute")
+    options.add_argument("--quick", action="store_true", help="one short round, about a minute")
     options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
-    options.add_argument("--only", choices=["idle", "open", "streams", "requests"], help="run only this part")
+    options.add_argument(
+        "--only", choices=["idle", "open", "streams", "requests", "workers"], help="run only this part"
+    )
     chosen = options.parse_args()
     if sys.platform != "linux" or len(CORES) < 2:
         print("bench.gateway skipped: it needs Linux and two cores")
         return 0
     lengths = QUICK if chosen.quick else FULL
     raise_descriptor_limit()
-    parts = {"idle": report_idle, "open": report_open, "streams": report_streams, "requests": report_requests}
+    parts = {
+        "idle": report_idle,
+        "open": report_open,
+        "streams": report_streams,
+        "requests": report_requests,
+        "workers": report_two_workers,
+    }
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         bench = Bench(Path(name), stack, lengths, chosen.rate)
         if bench.nginx is None:

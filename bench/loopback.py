@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +82,10 @@ class Process:
             if self.cpu() - before < 0.01:
                 return
 
+    def children(self) -> list[int]:
+        """Return the process ids of the children, such as the workers of a gateway."""
+        return _process_tree(self.pid)[1:]
+
     def memory(self) -> int:
         """Return the private memory in bytes, children included."""
         return sum(_private_memory(pid) for pid in _process_tree(self.pid))
@@ -106,6 +110,8 @@ class Measurement:
     """Clients that received at least one event."""
     opening: float
     """Seconds from the start of the clients until each has received an event."""
+    load_cpu: float
+    """CPU time of the clients, and of the upstream if it is given."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,15 @@ class Load:
     program: Path
     request: Path
     clients: int
+    cores: Collection[int] = (REST,)
 
-    def run_against(self, server: Process, seconds: float, open_timeout: float = OPEN_TIMEOUT_SECONDS) -> Measurement:
+    def run_against(
+        self,
+        server: Process,
+        seconds: float,
+        open_timeout: float = OPEN_TIMEOUT_SECONDS,
+        model: Process | None = None,
+    ) -> Measurement:
         """Run the clients. The time is counted from when every client has received an event.
 
         Raises:
@@ -125,19 +138,26 @@ class Load:
         memory, started = server.memory(), time.monotonic()
         args = [str(self.program), str(server.port), str(self.request), str(self.clients)]
         pipe = subprocess.PIPE
-        with _run_process(args, REST, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        with _run_process(args, self.cores, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            load = [Process(process.pid, 0), *([model] if model else [])]
             assert process.stdin is not None
             if _read_line(process, open_timeout) != "open":
                 raise RuntimeError(_client_error(process))
-            opening, before = time.monotonic() - started, server.cpu()
+            opening, before, load_before = time.monotonic() - started, server.cpu(), _total_cpu(load)
             time.sleep(seconds)
-            cpu, grown = server.cpu() - before, server.memory() - memory
+            cpu, load_cpu, grown = server.cpu() - before, _total_cpu(load) - load_before, server.memory() - memory
             process.stdin.close()
             fields = _read_line(process, REPORT_TIMEOUT_SECONDS).split()
             if not fields:
                 raise RuntimeError(_client_error(process))
         events, responses, took, p50, p99, reads, streams = map(float, fields)
-        return Measurement(int(events), int(responses), took, p50, p99, cpu, grown, int(reads), int(streams), opening)
+        return Measurement(
+            int(events), int(responses), took, p50, p99, cpu, grown, int(reads), int(streams), opening, load_cpu
+        )
+
+
+def _total_cpu(processes: list[Process]) -> float:
+    return sum(process.cpu() for process in processes)
 
 
 def _read_line(process: subprocess.Popen[bytes], timeout: float) -> str:
@@ -173,7 +193,7 @@ def upstream(program: Path, scripts: Sequence[tuple[str, int, Path]], api: str =
         api: End of the paths that the upstream offers; "" for all paths.
     """
     args = [str(program), api, *(f"{name}:{interval}:{path}" for name, interval, path in scripts)]
-    with _run_process(args, REST, stdout=subprocess.PIPE) as process:
+    with _run_process(args, [REST], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Process(process.pid, int(process.stdout.readline()))
 
@@ -185,7 +205,7 @@ def nginx(folder: Path, model: Process) -> Iterator[Process]:
     config = folder / "nginx.conf"
     user = "user root;\n" if os.getuid() == 0 else ""
     config.write_text(NGINX.format(folder=folder, user=user, port=port, upstream=model.port), encoding="utf-8")
-    with _run_process(["nginx", "-p", str(folder), "-c", str(config)], UNDER_TEST) as process:
+    with _run_process(["nginx", "-p", str(folder), "-c", str(config)], [UNDER_TEST]) as process:
         yield _wait_until_listening(process, port)
 
 
@@ -201,7 +221,7 @@ def gateway(folder: Path, config: str) -> Iterator[Process]:
     args = [sys.executable, "-m", "interlingua", "serve", "--config", str(path), "--port", str(port)]
     with (
         (folder / "gateway.log").open("wb") as log,
-        _run_process(args, UNDER_TEST, env=known | home, stdout=log, stderr=log) as process,
+        _run_process(args, [UNDER_TEST], env=known | home, stdout=log, stderr=log) as process,
     ):
         yield _wait_until_listening(process, port)
 
@@ -209,7 +229,13 @@ def gateway(folder: Path, config: str) -> Iterator[Process]:
 @contextmanager
 def pin_to_core(core: int) -> Iterator[None]:
     """Pin this process to a core, so that processes started in the block run there, with their children and threads."""
-    os.sched_setaffinity(0, {core})
+    with _pin_to_cores([core]):
+        yield
+
+
+@contextmanager
+def _pin_to_cores(cores: Collection[int]) -> Iterator[None]:
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
@@ -219,13 +245,13 @@ def pin_to_core(core: int) -> Iterator[None]:
 @contextmanager
 def _run_process(
     args: list[str],
-    core: int,
+    cores: Collection[int],
     env: dict[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
     stdout: object = None,
     stderr: object = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    with pin_to_core(core):
+    with _pin_to_cores(cores):
         process = subprocess.Popen(args, env=env, stdin=stdin, stdout=stdout, stderr=stderr)  # type: ignore[call-overload]
     try:
         yield process

@@ -61,7 +61,9 @@ def gateway_status(gateway: GatewayState) -> GatewayStatus:
 def _worker_status(table: WorkerTable, worker: int, now: float) -> WorkerStatus:
     process, last_beat = int(table.process[worker]), table.last_beat[worker]
     state = _STATE_NAMES[WorkerState(int(table.state[worker]))]
-    if process and last_beat and now - last_beat > MAX_HEARTBEAT_AGE_SECONDS:  # a single worker has no heartbeat
+    if not process and table.is_stopping:
+        state = "stopping"
+    elif process and last_beat and now - last_beat > MAX_HEARTBEAT_AGE_SECONDS:  # a single worker has no heartbeat
         state = "not responding"
     return WorkerStatus(
         worker=worker,

@@ -26,7 +26,8 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
     worker: int
     """Index of the worker."""
     state: WorkerStateName
-    """starting: also a worker that has died and is not replaced yet. not responding: see `watchdog`."""
+    """starting: also a worker that has died and is not replaced yet. stopping: also one that has ended because the
+    gateway stops. not responding: see `watchdog`."""
     process: int
     """Process id; 0 if there is no process."""
     seconds: float
