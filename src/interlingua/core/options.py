@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
@@ -71,6 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 ArgumentsPolicy: TypeAlias = Literal["repair", "exact"]
 Delivery: TypeAlias = Literal["stream", "whole"]
 ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
+_REPLY_ID = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Call ids that the conversation already contains."""
     served_as: str = ""
     """Model name that is sent to the client. Empty: the upstream's model name."""
+    reply_id: str = ""
+    """Id of this reply, unlike that of any other: 1 to 64 letters and digits. Ids that the client sees are made from
+    it, because those of an upstream may repeat: clients treat two replies with one id as one. Empty: the ids are made
+    from the upstream's. The library has no source of randomness."""
     created: int = 0
     """Time of the request in seconds since 1970, used if the upstream sends none. The library never reads the clock."""
     input_tokens: int = 0
@@ -106,3 +112,5 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_field_types(self)
+        if self.reply_id and not _REPLY_ID.fullmatch(self.reply_id):
+            raise UsageError("Options.reply_id: 1 to 64 letters and digits expected", "for example uuid4().hex")

@@ -25,6 +25,8 @@ class ReplyStats:
         self.content_bytes = 0
         """Bytes of text, thinking and arguments."""
         self.calls = 0
+        self.upstream_id = ""
+        """The upstream's own id of the reply; "" if it sent none."""
         self.usage: ev.Usage | None = None
         self.stop: ev.Stop | None = None
         self.failure: ev.Failure | None = None
@@ -37,6 +39,8 @@ class ReplyStats:
         match event:
             case ev.TextDelta() | ev.ReasoningDelta() | ev.ArgsDelta():
                 self.content_bytes += utf8_size(event.text)
+            case ev.Begin():
+                self.upstream_id = self.upstream_id or event.id or ""
             case ev.CallStart():
                 self.calls += 1
             case ev.Usage():

@@ -331,7 +331,9 @@ class Translator:
     def fold(self, stream: bytes) -> dict[str, Any]:
         """Translate a stream to a whole reply."""
         self._require_unused()
-        collector = CollectingEmitter(self._target, self._options, self._decoder.tool_set)
+        # Replies of the same wire keep the upstream's id.
+        options = msgspec.structs.replace(self._options, reply_id="") if self._same_wire else self._options
+        collector = CollectingEmitter(self._target, options, self._decoder.tool_set)
         self._emitter = collector
         self._same_wire = False  # nothing is forwarded: the collector needs the events
         self._fast_path = self._create_fast_path()

@@ -34,6 +34,8 @@ class ExchangeRecord(Struct, kw_only=True):
     """Name of the upstream of the last attempt."""
     upstream_wire: str = ""
     upstream_model: str = ""
+    upstream_id: str = ""
+    """The upstream's own id of the reply. The client sees an id of the gateway's, if the upstream's may repeat."""
     dialect: str = ""
     attempts: int = 0
     """Number of attempts at all upstreams."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import traceback
 from collections.abc import Awaitable, Mapping
@@ -42,8 +43,11 @@ MEMORY_COUNT_BYTES = UNCHECKED_BYTES
 """Bytes of a stream after which the memory that it holds is counted; more if it holds more."""
 CLIENT = "the client"
 """Name of the operation for timeouts while data is sent to the client."""
+ID_PREFIX = "req_"
+"""Beginning of the id of a request. The rest is the id of its reply."""
 CLIENT_CLOSED_STATUS = 499
 """Logged status of a request whose client disconnected before the end of the response."""
+_HEADER_SAFE_ID = re.compile(r"[!-~]{1,200}")
 
 T = TypeVar("T")
 
@@ -72,7 +76,9 @@ class Relay:
         self._config = gateway.config
         self._request = request
         self._wire = wire
-        self._exchange = ExchangeRecord(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
+        self._exchange = ExchangeRecord(
+            id=f"{ID_PREFIX}{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic()
+        )
         self._stream = ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
@@ -248,6 +254,7 @@ class Relay:
             seal_key=self._config.seal_key_for(client_id),
             client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
+            reply_id=self._exchange.id.removeprefix(ID_PREFIX),
             trace_headers=self._trace.headers,
         )
 
@@ -402,11 +409,17 @@ class Relay:
             return await operation
 
     def _headers(self) -> dict[str, str]:
-        """Return the response headers with the exchange id (SDKs show it in errors), upstream and dialect."""
+        """Return the response headers with the exchange id (SDKs show it in errors), upstream and dialect.
+
+        The upstream's own id of the reply is known if its stream began before the first keep-alive was sent.
+        """
         exchange = self._exchange
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
+        if _HEADER_SAFE_ID.fullmatch(upstream_id):
+            headers["x-interlingua-upstream-id"] = upstream_id
         return headers
 
     def _findings_header(self, translator: Translator) -> dict[str, str]:
@@ -421,7 +434,7 @@ class Relay:
             translator = self._reply.translator
             exchange.findings += translator.findings
             stats = translator.tally
-            exchange.calls, exchange.usage = stats.calls, stats.usage
+            exchange.calls, exchange.usage, exchange.upstream_id = stats.calls, stats.usage, stats.upstream_id
             if stats.usage is not None and exchange.outcome == "ok":
                 route = self._reply.route
                 self._gateway.token_calibration.record_usage(

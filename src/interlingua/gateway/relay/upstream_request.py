@@ -36,6 +36,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """The digest of the client's API key; "" if it sent none."""
     passthrough_key: str
     """The client's own API key for the upstream; "" if the client sent none or a key of the gateway."""
+    reply_id: str = ""
+    """Id that no other request has, for the ids in its reply."""
     trace_headers: Mapping[str, str] = {}
     """Headers of the gateway's own trace for every upstream; empty without tracing."""
 
@@ -68,6 +70,7 @@ def prepare_upstream_request(
         reasoning=route.reasoning,
         limits=settings.limits,
         served_as=client_request.model if client_request.model != route.model else "",
+        reply_id=client_request.reply_id,
         created=client_request.created,
         seal_key=client_request.seal_key,
     )

@@ -22,7 +22,7 @@ from interlingua.wires.anthropic_messages.message_writer import (
     MessageFrame,
     MessageWriter,
 )
-from interlingua.wires.anthropic_messages.objects import error_object
+from interlingua.wires.anthropic_messages.objects import error_object, with_own_identity
 from interlingua.wires.base import Choice, ChoiceEvents, Chunk, Json
 
 __all__ = ["is_body", "read_body", "write_body"]
@@ -124,8 +124,7 @@ def _write_body(choice_events: ChoiceEvents, events: list[ev.Event], options: Op
         if choice_events
         else template
     )
-    renamed = options.served_as not in ("", template.get("model"))
-    return {**rewritten, "model": options.served_as} if renamed else rewritten
+    return with_own_identity(rewritten, options)
 
 
 def _write_message(events: list[ev.Event], options: Options, template: Json | None = None) -> Json:

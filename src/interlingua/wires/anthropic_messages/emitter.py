@@ -22,7 +22,7 @@ from interlingua.wires.anthropic_messages.message_writer import (
     MessageWriter,
     OpenBlock,
 )
-from interlingua.wires.anthropic_messages.objects import error_object
+from interlingua.wires.anthropic_messages.objects import error_object, with_own_identity
 from interlingua.wires.base import ChoiceEvents, Json
 from interlingua.wires.streaming import sse
 
@@ -42,7 +42,7 @@ class MessagesEmitter:
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
         self.findings: list[ev.Finding] = []
-        self._served_as = options.served_as
+        self._options = options
         self._writer = MessageWriter(options)
         self.fast = self._writer
 
@@ -98,10 +98,9 @@ class MessagesEmitter:
 
     def _forward_message_start(self, chunk: Json, raw: bytes) -> bool:
         self._writer.state = MessageState.OPEN
-        if self._served_as not in ("", chunk["message"]["model"]):
-            self._writer.send({**chunk, "message": {**chunk["message"], "model": self._served_as}})
-        else:
-            self._writer.send(_with_event_name(raw, chunk))
+        message = with_own_identity(chunk["message"], self._options)
+        unchanged = message is chunk["message"]
+        self._writer.send(_with_event_name(raw, chunk) if unchanged else {**chunk, "message": message})
         return True
 
     def _forward_block_start(self, chunk: Json, raw: bytes) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.core.options import Options
+from interlingua.core.unique_ids import is_unique
 from interlingua.wires.anthropic_messages.event_reader import STOP_REASONS, has_counts
 from interlingua.wires.anthropic_messages.http_api import ERROR_TYPES, error_message
 from interlingua.wires.base import Json
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 
-__all__ = ["error_object", "message_object", "stop_fields", "usage_object"]
+__all__ = ["error_object", "message_id", "message_object", "stop_fields", "usage_object", "with_own_identity"]
 
 _STOP_REASON_NAMES: dict[ev.StopReason, str] = {
     "stop": "end_turn",
@@ -41,14 +42,27 @@ def message_object(reply_start: ev.Begin, usage: Json, options: Options, templat
     """Return a message without content. `template` is the upstream's own message, if it is of this wire; else {}."""
     model = options.served_as or reply_start.model or ""
     blank: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
-    id = reply_start.id if template and reply_start.id else _message_id(reply_start.id)
-    head = {"id": id, "type": "message", "role": "assistant", "model": model}
+    head = {"id": message_id(reply_start.id or "", options, is_same_wire=bool(template)), "type": "message", "role": "assistant", "model": model}
     return {**template, **head, **blank, "usage": {**usage, **_template_usage(template)}}
 
 
-def _message_id(id: str | None) -> str:
-    legal = _ILLEGAL_ID_CHARACTER.sub("_", id or "interlingua")
+def message_id(upstream_id: str, options: Options, *, is_same_wire: bool) -> str:
+    """Return the id for the client, which joins messages with the same id to one message.
+
+    An upstream of this wire chooses the id itself, unless the id may repeat.
+    """
+    if is_same_wire and upstream_id and (not options.reply_id or is_unique(upstream_id)):
+        return upstream_id
+    legal = options.reply_id or _ILLEGAL_ID_CHARACTER.sub("_", upstream_id or "interlingua")
     return legal if legal.startswith("msg_") else f"msg_{legal}"
+
+
+def with_own_identity(message: Json, options: Options) -> Json:
+    """Return the upstream's own message with the id and model for the client; unchanged if it has them."""
+    id = message_id(message["id"] if isinstance(message.get("id"), str) else "", options, is_same_wire=True)
+    model = options.served_as or message.get("model")
+    unchanged = (id, model) == (message.get("id"), message.get("model"))
+    return message if unchanged else {**message, "id": id, "model": model}
 
 
 def _template_usage(template: Json) -> Json:

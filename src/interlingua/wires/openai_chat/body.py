@@ -24,6 +24,7 @@ from interlingua.wires.openai_chat.emitter import (
     call_entry,
     envelope,
     failure_object,
+    reply_fields,
     signature_details,
     usage_object,
 )
@@ -119,12 +120,8 @@ def _write_new(choice_events: ChoiceEvents, common: list[ev.Event], options: Opt
     """Return a new body for events that came from another wire."""
     body = {**envelope(options), "object": BODY_OBJECT_TYPE}
     for reply_start in (event for _, events in choice_events for event in events if isinstance(event, ev.Begin)):
-        identity = {
-            "id": reply_start.id,
-            "created": reply_start.created,
-            "model": options.served_as or reply_start.model,
-        }
-        body |= {key: value for key, value in identity.items() if value}
+        body |= {key: value for key, value in reply_fields(reply_start, options).items() if value}
+    body["model"] = options.served_as or body["model"]
     body["choices"] = [_write_choice(index, events, {}, options) for index, events in choice_events]
     for event in (*common, *(event for _, events in choice_events for event in events)):
         if isinstance(event, ev.Usage):

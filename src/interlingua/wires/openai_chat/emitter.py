@@ -42,6 +42,7 @@ __all__ = [
     "call_entry",
     "envelope",
     "failure_object",
+    "reply_fields",
     "signature_details",
     "usage_object",
 ]
@@ -342,7 +343,7 @@ class ChatEmitter:
             if type(event) is ev.Stop:
                 deltas.append(({}, FINISH_REASONS[event.reason or "stop"]))
             elif type(event) is ev.Begin:
-                self._envelope.update({"id": event.id, "created": event.created, "model": event.model})
+                self._envelope.update(reply_fields(event, self._options))
             elif (write := _DELTA_WRITERS.get(type(event))) and (delta := write(choice, event)):
                 deltas.append((delta, None))
         return deltas
@@ -360,7 +361,14 @@ _DELTA_WRITERS: dict[type, Callable[[_ChoiceWriter, Any], Json | None]] = {
 
 def envelope(options: Options) -> Json:
     """Return default values for the fields about the whole reply."""
-    return {"id": "chatcmpl-interlingua", "object": "", "created": options.created, "model": options.served_as}
+    id = f"chatcmpl-{options.reply_id or 'interlingua'}"
+    return {"id": id, "object": "", "created": options.created, "model": options.served_as}
+
+
+def reply_fields(reply_start: ev.Begin, options: Options) -> Json:
+    """Return the fields about the whole reply that the upstream sent. On another wire, the caller's id is used."""
+    id = None if options.reply_id else reply_start.id
+    return {"id": id, "created": reply_start.created, "model": reply_start.model}
 
 
 def signature_details(thinking: Reasoning, number: int, options: Options) -> list[Json]:

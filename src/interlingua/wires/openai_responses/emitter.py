@@ -271,11 +271,16 @@ class ResponsesEmitter:
     def _assign_id(self, reply_start: ev.Begin) -> None:
         """Set the id of the response and, for other wires, its creation time and model."""
         if not self._response_fields["id"]:
-            seed = reply_start.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
-            self._response_fields["id"] = seed if seed.startswith("resp_") else derive_id("resp", seed)
+            self._response_fields["id"] = self._response_id(reply_start.id)
         if self._signer.upstream_wire is _UpstreamWire.OTHER:
             self._response_fields["created_at"] = reply_start.created or self._options.created
             self._response_fields["model"] = self._options.served_as or reply_start.model or ""
+
+    def _response_id(self, upstream_id: str | None) -> str:
+        if self._options.reply_id:
+            return f"resp_{self._options.reply_id}"
+        seed = upstream_id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
+        return seed if seed.startswith("resp_") else derive_id("resp", seed)
 
     def _response_object(self, status: str, **overrides: Any) -> Json:
         state: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
