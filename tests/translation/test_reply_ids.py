@@ -27,8 +27,13 @@ def chat_reply(id: str | None = "chatcmpl-123") -> Json:
 
 def message(id: str) -> Json:
     return {
-        **{"id": id, "type": "message", "role": "assistant", "model": "m", "stop_sequence": None},
-        **{"content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn"},
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "stop_sequence": None,
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
 

@@ -40,6 +40,7 @@ class ChoicePipeline:
             reasoning=options.reasoning,
             taken_ids=options.taken_ids,
             seed=seed,
+            is_seed_unique=bool(options.reply_id),
         )
         self._send = tracer.trace_events(self._guard.process) if tracer is not None else self._guard.process
         """Sends events through the guard and returns what comes out."""
@@ -57,7 +58,8 @@ class ChoicePipeline:
     ) -> ChoicePipeline:
         """Return the pipeline of a choice that begins with these events."""
         reply_start = next((event for event in events if isinstance(event, ev.Begin)), ev.Begin())
-        return cls(dialect, offer, options, seed=f"{reply_start.id or ''}/{index}", tracer=tracer)
+        reply_id = options.reply_id or reply_start.id or ""
+        return cls(dialect, offer, options, seed=f"{reply_id}/{index}", tracer=tracer)
 
     @property
     def pending_calls(self) -> list[Call]:

@@ -14,7 +14,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_shallow_object
-from interlingua.core.call_ids import CallIdAllocator
+from interlingua.core.call_ids import CallIdAllocator, native_call_id
 from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
@@ -50,6 +50,7 @@ class Guard:
         reasoning: whether reasoning is kept, sent as content, or dropped.
         taken_ids: the call ids that the conversation already has.
         seed: makes new ids differ from reply to reply. There is no randomness here.
+        is_seed_unique: no other reply has this seed, so that all ids can be made unique with it.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class Guard:
         reasoning: ReasoningPolicy = "keep",
         taken_ids: Iterable[str] = (),
         seed: str = "",
+        is_seed_unique: bool = False,
     ) -> None:
         self._handlers = _OPEN_HANDLERS
         self.finished_calls = 0
@@ -97,7 +99,7 @@ class Guard:
         self._limits = limits or Limits()
         self._delivery = delivery
         self._reasoning = reasoning
-        self.ids = CallIdAllocator(taken_ids, seed)
+        self.ids = CallIdAllocator(taken_ids, seed, is_seed_unique=is_seed_unique)
         self._call_count = 0
         self._started_calls = 0
         self._open_call: _OpenCall | None = None
@@ -248,7 +250,7 @@ class Guard:
             self._dropped_indexes[event.index] = None
             return
         self._separator = ""
-        start = msgspec.structs.replace(event, index=self._call_count, id=self._allocate_id(event.id), name=name)
+        start = msgspec.structs.replace(event, index=self._call_count, id=self._allocate_id(event), name=name)
         forwards_deltas = self._delivery == "stream" and not self._offer.is_empty
         self._open_call = _OpenCall(event.index, start, forwards_deltas and start.index == event.index)
         if self._offer.is_empty:
@@ -385,9 +387,9 @@ class Guard:
         self._report("unknown-tool", f"no tool called {name!r} was offered: forwarded unchanged")
         return name
 
-    def _allocate_id(self, native: str | None) -> str:
-        call_id = self.ids.allocate(native, self._call_count)
-        if native and call_id != native:
+    def _allocate_id(self, call: ev.CallStart) -> str:
+        native, call_id = call.id, self.ids.allocate(call.id, self._call_count, call.name)
+        if native and native not in (call_id, native_call_id(call_id)):
             self._report("id-renamed", f"the id {native!r} is in use: changed to {call_id!r}")
         return call_id
 

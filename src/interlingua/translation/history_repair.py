@@ -24,13 +24,13 @@ import msgspec
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_json, read_shallow_object, wrap_invalid_arguments, write_json
 from interlingua.common.jsontext.literals import literal_to_json
-from interlingua.core.call_ids import CallIdAllocator
+from interlingua.core.call_ids import CallIdAllocator, native_call_id
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import NO_CONTENT, CacheMark, Content, Message, Piece, Request, Result, Role
 from interlingua.core.tools import shorten_name
 from interlingua.errors import BadRequest
 
-__all__ = ["NO_RESULT", "repair_history"]
+__all__ = ["NO_RESULT", "repair_history", "restore_result_ids"]
 
 NO_RESULT = "[no result: interrupted]"
 UNNAMED_TOOL = "unnamed"
@@ -48,6 +48,18 @@ def repair_history(request: Request, strict: bool = False) -> tuple[Request, lis
     system = repairer.repair_content(request.system, "system")
     messages = [message for turn in _split_turns(request.messages) for message in repairer.repair_turn(turn)]
     return msgspec.structs.replace(request, system=system, messages=messages), repairer.findings
+
+
+def restore_result_ids(request: Request) -> Request:
+    """Return a request that continues a stored conversation with the call ids of the upstream, which has the calls."""
+
+    def restore(piece: Piece) -> Piece:
+        return (
+            msgspec.structs.replace(piece, id=native_call_id(piece.id)) if isinstance(piece, Call | Result) else piece
+        )
+
+    messages = [Message(message.role, [*map(restore, message.pieces)], message.name) for message in request.messages]
+    return msgspec.structs.replace(request, messages=messages)
 
 
 # ── messages under repair ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,15 +229,16 @@ class _HistoryRepairer:
         return [*(self._result_item(call) for call in pending_calls), *strays]
 
     def _assign_call_id(self, draft: _MessageDraft, n: int) -> _PendingCall:
-        """Give a call a unique id, because clients reuse ids and some send none."""
+        """Give a call a unique id, because clients reuse ids and some send none. It is the upstream's own if it can."""
         item = draft.items[n]
         call = item.piece
         assert isinstance(call, Call)
-        call_id = self._ids.allocate(call.id or None, self._call_count)
+        native_id = native_call_id(call.id)
+        call_id = self._ids.allocate(native_id or None, self._call_count)
         self._call_count += 1
         if not call.id:
             self._report("no-id", f"{item.path}.id", "the call has no id", f"set to {call_id!r}")
-        elif call_id != call.id:
+        elif call_id != call.id == native_id:  # several replies may have one native id
             self._report(
                 "id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"changed to {call_id!r}"
             )

@@ -20,7 +20,7 @@ from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool
 from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
-from interlingua.translation.history_repair import repair_history
+from interlingua.translation.history_repair import repair_history, restore_result_ids
 from interlingua.upstreams import get_profile, ownership_check, profile_for_model
 from interlingua.upstreams.adapt import adapt
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
@@ -160,7 +160,7 @@ def _translate_same_wire(body: Json, context: _RequestContext, wire: Wire) -> _T
         else original
     )
     request, history_findings = (
-        (parsed, list[Finding]()) if original.continues else repair_history(parsed, context.strict)
+        (restore_result_ids(parsed), list[Finding]()) if original.continues else repair_history(parsed, context.strict)
     )
     profile, adapt_findings = None, list[Finding]()
     if is_known_upstream:

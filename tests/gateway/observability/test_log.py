@@ -58,6 +58,7 @@ def exchange(**fields: Any) -> ExchangeRecord:
 FULL = exchange(
     model="claude-sonnet",
     upstream_model="moonshotai/kimi-k2",
+    upstream_id="gen-1",
     upstream="openrouter",
     upstream_wire="openai-chat",
     dialect="kimi_k2",
@@ -131,6 +132,7 @@ def test_request_line_in_json_format() -> None:
         "upstream": "openrouter",
         "upstream_wire": "openai-chat",
         "upstream_model": "moonshotai/kimi-k2",
+        "upstream_id": "gen-1",
         "dialect": "kimi_k2",
         "attempts": 2,
         "upstream_status": 200,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -51,3 +52,28 @@ def test_id_that_is_no_header_value_is_only_logged(on: GatewayStage) -> None:
     assert "x-interlingua-upstream-id" not in view.headers
     assert "set-cookie" not in view.headers
     assert view.log["upstream_id"] == "a\r\nset-cookie: b"
+
+
+def numbered_call(id: str) -> bytes:
+    pieces = up.call_delta(0, id, name="read", arguments='{"path": "a"}')
+    return up.ROLE + pieces + up.delta(finish="tool_calls") + up.DONE
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES])
+def test_first_calls_of_two_conversations_have_different_ids(on: GatewayStage, api: str) -> None:
+    """Agents store results in files with the id of the call, for all conversations of a session."""
+    step = (up.send_headers(), up.send(numbered_call("functions.read:0")))
+    model = on.add_scripts(f"first-call-{api}", step, step)
+    first, second = (on.send(model, api) for _ in range(2))
+    ids = [re.findall(rb'"(?:call_|tool_use_)?id": ?"([^"]*read[^"]*)"', view.body) for view in (first, second)]
+    assert ids[0]
+    assert ids[1]
+    assert set(ids[0]).isdisjoint(ids[1])
+    assert "id-renamed" not in first.log["findings"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_same_wire_forwards_a_call_with_a_random_id_unchanged(on: GatewayStage, stream: bool) -> None:
+    data = numbered_call("chatcmpl-tool-0123456789abcdef")
+    model = on.add_scripts(f"random-id-{stream}", (up.send_headers(), up.send(data)))
+    assert b"chatcmpl-tool-0123456789abcdef" in on.send(model, CHAT, stream).body

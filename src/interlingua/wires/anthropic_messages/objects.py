@@ -42,7 +42,12 @@ def message_object(reply_start: ev.Begin, usage: Json, options: Options, templat
     """Return a message without content. `template` is the upstream's own message, if it is of this wire; else {}."""
     model = options.served_as or reply_start.model or ""
     blank: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
-    head = {"id": message_id(reply_start.id or "", options, is_same_wire=bool(template)), "type": "message", "role": "assistant", "model": model}
+    head = {
+        "id": message_id(reply_start.id or "", options, is_same_wire=bool(template)),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+    }
     return {**template, **head, **blank, "usage": {**usage, **_template_usage(template)}}
 
 
