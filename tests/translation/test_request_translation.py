@@ -200,7 +200,27 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
     ("moonshot", "kimi-k2-0905-preview", {"thinking": {"type": "disabled"}}, {"thinking": None}, ""),
     ("minimax", "MiniMax-M3", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),
     ("minimax", "MiniMax-M2.5", {"thinking": {"type": "disabled"}}, {"thinking": None}, "thinking-wish"),
-    ("deepseek", "deepseek-v4-pro", {"output_config": {"effort": "high"}}, {"reasoning_effort": "high"}, ""),
+    (
+        "deepseek",
+        "deepseek-v4-pro",
+        {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}},
+        {"reasoning_effort": "high"},
+        "",
+    ),
+    (
+        "deepseek",
+        "deepseek-v4-pro",
+        {"output_config": {"effort": "high"}},
+        {"reasoning_effort": None, "thinking": {"type": "disabled"}},
+        "thinking-wish",
+    ),
+    (
+        "vllm",
+        "gpt-oss-120b",
+        {"output_config": {"effort": "high"}},
+        {"reasoning_effort": None},
+        "thinking-wish thinking-wish",
+    ),
 ]
 
 

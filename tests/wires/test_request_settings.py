@@ -503,11 +503,12 @@ def test_tool_type_of_one_wire_is_not_offered_on_another(source: str, tool: Json
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 THINKING_BUDGET = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
+EFFORT_HIGH = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}
 STYLES: list[tuple[Any, Json, Json, str]] = [
     ("effort", THINKING_BUDGET, {"reasoning_effort": "medium"}, "thinking-wish"),
     ("effort", OFF, {"reasoning_effort": "none"}, ""),
     ("openrouter", THINKING_BUDGET, {"reasoning": {"max_tokens": 10240}}, ""),
-    ("openrouter", {"output_config": {"effort": "high"}}, {"reasoning": {"effort": "high"}}, ""),
+    ("openrouter", EFFORT_HIGH, {"reasoning": {"effort": "high"}}, ""),
     (
         "openrouter",
         {"thinking": {"type": "adaptive", "display": "omitted"}},
@@ -520,8 +521,8 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ("type-effort", THINKING_BUDGET, {"thinking": {"type": "enabled"}, "reasoning_effort": "medium"}, "thinking-wish"),
     (
         "type-effort",
-        {"output_config": {"effort": "max"}},
-        {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
+        EFFORT_HIGH,
+        {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
         "",
     ),
     ("type-effort", OFF, {"thinking": {"type": "disabled"}, "reasoning_effort": None}, ""),
@@ -530,8 +531,8 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ("budget", THINKING_BUDGET, {"thinking": {"type": "enabled", "budget_tokens": 10240}}, ""),
     (
         "budget",
-        {"output_config": {"effort": "low"}},
-        {"thinking": {"type": "enabled", "budget_tokens": 4096}},
+        EFFORT_HIGH | {"max_tokens": 40000},
+        {"thinking": {"type": "enabled", "budget_tokens": 24576}},
         "thinking-wish",
     ),
     ("enable", THINKING_BUDGET, {"enable_thinking": True, "thinking_budget": 10240}, ""),
@@ -554,6 +555,42 @@ def test_thinking_styles(style: Any, body: Json, expected: Json, kinds: str) -> 
     written = translate(MESSAGES, body, CHAT, profile).body
     second = translate(CHAT, {key: written[key] for key in expected if key in written}, CHAT, profile).body
     assert {key: second.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("effort", {"reasoning_effort": "none"}),
+        ("openrouter", {"reasoning": {"enabled": False}}),
+        ("type", {"thinking": {"type": "disabled"}}),
+        ("type-effort", {"thinking": {"type": "disabled"}, "reasoning_effort": None}),
+        ("budget", {"thinking": {"type": "disabled"}}),
+        ("enable", {"enable_thinking": False, "thinking_budget": None}),
+        ("template", {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        ("none", {"reasoning_effort": None, "thinking": None}),
+    ],
+)
+def test_effort_without_thinking_asks_for_no_thinking(style: Any, expected: Json) -> None:
+    """Claude Code sends only an effort for titles, for WebFetch, and if its user has switched thinking off."""
+    body = {"output_config": {"effort": "high"}}
+    check_translation(MESSAGES, body, CHAT, expected, "thinking-wish", Profile(thinking=style))
+
+
+def test_effort_without_thinking_asks_responses_for_no_reasoning() -> None:
+    body = {"output_config": {"effort": "high"}}
+    check_translation(MESSAGES, body, RESPONSES, {"reasoning": {"effort": "none"}}, "thinking-wish")
+
+
+def test_effort_without_thinking_stays_on_its_own_wire() -> None:
+    body = {"output_config": {"effort": "high"}}
+    for profile in (None, get_profile("anthropic")):
+        check_translation(
+            MESSAGES, body, MESSAGES, {"output_config": {"effort": "high"}, "thinking": None}, "", profile
+        )
+
+
+def test_request_without_effort_and_thinking_leaves_thinking_to_the_upstream() -> None:
+    check_translation(MESSAGES, {}, CHAT, {"reasoning_effort": None, "thinking": None}, "")
 
 
 MARK = {"type": "ephemeral"}

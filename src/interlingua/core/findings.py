@@ -105,7 +105,7 @@ FINDING_KINDS: dict[str, str] = {
     "seal-dropped": "the signature or encrypted data of another upstream: dropped; the thinking is kept",
     "seal-unreadable": "a signature of past thinking of another client, key or version, or a modified one: dropped",
     "thinking-dropped": "past thinking that the upstream does not accept back: dropped",
-    "thinking-wish": "an amount of thinking in a unit that the upstream does not have: the nearest value is sent",
+    "thinking-wish": "an amount of thinking that the upstream cannot be asked for: the nearest value is sent",
     "custom-tool": "a tool that takes text: offered as a function with one string",
     "namespace": "tools of a namespace: offered under names prefixed with the namespace",
     "deferred-tool": "a tool that the model has to search for first: not sent to the upstream",

@@ -123,12 +123,16 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
     """Maximum thinking tokens."""
     show: str | None = None
     """Form in which the client wants to receive the thinking, as a value of its own wire: a summary, or nothing."""
+    effort_is_general: bool = False
+    """True if the effort is one for the whole reply, which does not ask for thinking."""
 
     @property
     def requested(self) -> bool | None:
         """True if the model should think, False if not, None if the client sent nothing about it."""
         if self.on is not None:
             return self.on
+        if self.effort_is_general and self.budget is None:
+            return None
         return None if self.effort is None and self.budget is None else self.effort != "none" and self.budget != 0
 
     def as_effort(self) -> str | None:

@@ -13,6 +13,7 @@ from interlingua.core.tools import Tool
 from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.adapt.thinking import (
     convert_effort,
+    disable_implied_thinking,
     disable_thinking,
     drop_thinking_edits,
     limit_thinking,
@@ -198,6 +199,7 @@ def drop_unknown_fields(request: Request, context: AdaptContext) -> Request:
 
 
 STEPS: tuple[Callable[[Request, AdaptContext], Request], ...] = (
+    disable_implied_thinking,
     convert_effort,
     limit_max_tokens,
     limit_thinking,

@@ -15,6 +15,7 @@ from interlingua.upstreams.adapt.context import AdaptContext
 
 __all__ = [
     "convert_effort",
+    "disable_implied_thinking",
     "disable_thinking",
     "drop_foreign_signatures",
     "drop_thinking_edits",
@@ -42,6 +43,18 @@ def disable_thinking(thinking: Thinking, context: AdaptContext) -> Thinking:
         return Thinking(on=False, effort=thinking.effort)
     context.report("thinking-wish", f"the effort {thinking.effort} requires thinking: sent as {DEFAULT_EFFORT}")
     return Thinking(on=False, effort=DEFAULT_EFFORT)
+
+
+def disable_implied_thinking(request: Request, context: AdaptContext) -> Request:
+    """Disable thinking for an effort that does not ask for thinking, if the upstream would take it for a wish to
+    think."""
+    thinking = request.thinking
+    if not thinking.effort_is_general or context.traits.has_effort_without_thinking:
+        return request
+    if thinking.effort is None or thinking.requested is not None:
+        return replace(request, thinking=replace(thinking, effort_is_general=False))
+    context.report("thinking-wish", f"the effort {thinking.effort} without thinking: thinking is disabled")
+    return replace(request, thinking=Thinking(on=False, show=thinking.show))
 
 
 # ── amount of thinking ────────────────────────────────────────────────────────────────────────────────────────────────

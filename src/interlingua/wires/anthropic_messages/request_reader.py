@@ -245,4 +245,5 @@ def _read_thinking(thinking: ObjectReader, output: ObjectReader) -> Thinking:
         effort=output.text("effort", "") or None,
         budget=thinking.integer("budget_tokens"),
         show=thinking.text("display", "") or None,
+        effort_is_general=True,
     )
