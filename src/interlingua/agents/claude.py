@@ -13,6 +13,7 @@ MODEL_VARIABLES = (
     "ANTHROPIC_DEFAULT_OPUS_MODEL",
     "ANTHROPIC_DEFAULT_SONNET_MODEL",
     "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+    "ANTHROPIC_DEFAULT_FABLE_MODEL",
 )
 """All are set to the target model. Claude Code uses the small model in the background, under a name that the gateway
 need not know."""

@@ -1,4 +1,4 @@
-"""Model list of an upstream that lists far too many models."""
+"""Model list: tiers and aliases, and an upstream that lists far too many models, or none in time."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Upstream(BaseHTTPRequestHandler):
     """Upstream that lists thousands of models."""
 
     def do_GET(self) -> None:
+        if self.path == "/hangs/models":
+            time.sleep(4)
         body = json.dumps({"data": LISTS.get(self.path, MODELS)}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
@@ -80,6 +82,21 @@ def test_too_large_list_is_reported(url: str, path: str, problem: str) -> None:
     with run_gateway(config=f"upstreams: {{one: {{url: '{url}/{path}'}}}}\n") as gateway:
         assert json.loads(get(gateway, "/v1/models").body)["data"] == []
         assert problem in read_log(gateway, problem)
+
+
+def test_upstream_that_hangs_does_not_delay_the_list(url: str) -> None:
+    """Claude Code waits three seconds, and Anthropic's ids are the only ones that it shows."""
+    config = f"""
+upstreams: {{one: {{url: '{url}/hangs'}}}}
+models: {{kimi: {{upstream: one}}, my-claude: kimi, "m*": {{upstream: one}}}}
+tiers: {{opus: kimi, fable: kimi}}
+"""
+    with run_gateway(config=config) as gateway:
+        started = time.monotonic()
+        models = json.loads(get(gateway, "/v1/models?limit=1000").body)["data"]
+        assert time.monotonic() - started < 2
+        assert [model["id"] for model in models] == ["kimi", "my-claude", "claude-opus", "claude-fable"]
+        assert get(gateway, "/v1/models/claude-fable").status == 200
 
 
 def test_lists_that_clients_do_not_read_count_in_the_memory_budget(gateway: GatewayProcess) -> None:

@@ -94,10 +94,11 @@ def test_lookup_in_models_table(id: str, expected: str) -> None:
     assert " ".join(targets(routes(models=TABLE).find(id))) == expected
 
 
-TIERS = {"opus": "kimi", "haiku": "some/model"}
+TIERS = {"opus": "kimi", "haiku": "some/model", "fable": "kimi"}
 OTHERS = {
     "a tier": ("claude-opus-4-5-20251101", "router:moonshotai/kimi-k2"),
     "a tier alone": ("opus", "router:moonshotai/kimi-k2"),
+    "the fourth tier": ("claude-fable-5", "router:moonshotai/kimi-k2"),
     "in any case": ("Anthropic/Claude-Opus-5", "router:moonshotai/kimi-k2"),
     "a tier's model that the default has": ("claude-haiku-4-5", "local:some/model"),
     "a tier that is not set": ("claude-sonnet-4-5", "local:claude-sonnet-4-5"),

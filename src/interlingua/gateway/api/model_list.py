@@ -33,7 +33,8 @@ NO_WIRE = ""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MAX_UPSTREAM_MODELS = 5000
 MAX_MODEL_ID_CHARS = 256
-MODEL_LIST_TIMEOUT_SECONDS = 5.0
+MODEL_LIST_TIMEOUT_SECONDS = 1.5
+"""Seconds to wait for the list of an upstream. Claude Code gives up after three."""
 
 MODEL_CREATED_AT = "2025-01-01T00:00:00Z"
 MODEL_CREATED_SECONDS = 1735689600
@@ -50,7 +51,8 @@ class ModelList:
         self._encoded: tuple[list[str], bytes] = ([], _encode_list([]))  # the last list, and its JSON
 
     async def encode(self, client_headers: Mapping[str, str], memory: MemoryShare) -> bytes:
-        """Return the list as JSON. An upstream that fails to list its models may still serve them: it is no error.
+        """Return the list as JSON. An upstream that fails to list its models may still serve them: it is no error, and
+        its last list is used.
 
         Raises:
             OutOfMemory: The memory budget is used up.
@@ -71,7 +73,7 @@ class ModelList:
         url = str(models_url(route.upstream))
         fetched_at, ids = self._cached_ids.get(url, (0.0, []))
         if not fetched_at or time.monotonic() - fetched_at > MODEL_LIST_TTL_SECONDS:
-            ids = await self._fetch_ids(route, client_headers, memory)
+            ids = await self._fetch_ids(route, client_headers, memory) or ids
             if not route.upstream.passthrough:  # with the client's own key the list may be specific to that client
                 self._cached_ids[url] = (time.monotonic(), ids)
         return ids

@@ -15,6 +15,8 @@ from interlingua.gateway.settings.schema import Model, Settings
 __all__ = ["ModelIds", "ModelTarget", "match_wildcards", "most_specific_first"]
 
 WILDCARD = "*"
+TIER_PREFIX = "claude-"
+"""Beginning of a tier's id in the model list. Claude Code ignores ids without `claude`."""
 _WILDCARD_HINT = "each `*` is replaced by the text that a `*` of the id matched"
 
 
@@ -60,7 +62,9 @@ class ModelIds:
         self._tiers = settings.tiers
         self.default = _default_upstream(settings)
         self.listed_ids = [id for id in self._table if WILDCARD not in id]
-        """Ids for the model list: those without wildcards."""
+        """Ids and aliases of the table, without patterns."""
+        self.tier_ids = [f"{TIER_PREFIX}{tier}" for tier in self._tiers]
+        """Ids of the tiers for the model list."""
         self._check_settings(settings)
 
     def find(self, id: str) -> list[ModelTarget]:

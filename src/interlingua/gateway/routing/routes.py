@@ -84,7 +84,7 @@ class Routes:
     def model_ids(self) -> list[str]:
         """Return the ids for the model list. Ids that match a pattern with `*` are not known here."""
         demo = [f"{DEMO_UPSTREAM}/{dialect.name}" for dialect in self._dialects.native] if self._settings.demo else []
-        return [*self._model_ids.listed_ids, *demo]
+        return list(dict.fromkeys([*self._model_ids.listed_ids, *self._model_ids.tier_ids, *demo]))
 
     @cached_property
     def configured_targets(self) -> list[tuple[str, str]]:

@@ -238,9 +238,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: dict[str, Model | str] = {}
     """Model ids of clients and their routes. A value that is a text is an alias for another id of this table. `*` in an
     id matches any text."""
-    tiers: dict[Literal["opus", "sonnet", "haiku"], str] = {}
+    tiers: dict[Literal["opus", "sonnet", "haiku", "fable"], str] = {}
     """Models for Claude's tiers. A tier matches its name alone, and every id that contains both `claude` and the
-    name."""
+    name. The model list has it as `claude-<tier>`, because Claude Code shows only such ids."""
     overrides: dict[str, str] = {}
     """Dialects by model id at the upstream, where `*` matches any text: `"*kimi*": kimi_k2`. They take precedence over
     every other `dialect` setting."""
