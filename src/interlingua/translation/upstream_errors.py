@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import Any
 
-from interlingua.common.jsontext.codec import read_full_object, read_json, write_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object, read_json, write_json
 from interlingua.errors import UpstreamError
 from interlingua.events import Failure
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE, status_of
@@ -16,6 +16,7 @@ from interlingua.wires.error_types import CONTEXT_LENGTH_CODE, status_of
 __all__ = [
     "CONTEXT_LENGTH_CODE",
     "MAX_ERROR_BODY_BYTES",
+    "SHOULD_RETRY_HEADER",
     "UpstreamFailed",
     "error_from_failure",
     "error_from_response",
@@ -26,6 +27,8 @@ __all__ = [
 MAX_ERROR_BODY_BYTES = 64 * 1024
 """Maximum number of bytes read from an error body. A larger error event is shortened."""
 MAX_ERROR_MESSAGE_CHARS = 2000
+SHOULD_RETRY_HEADER = "x-should-retry"
+"""Header with which an upstream says whether a retry makes sense. The official SDKs obey it."""
 RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which the same request may succeed. For other 4xx statuses the client has to change the request."""
 _CONTEXT_TOO_LONG = re.compile(
@@ -53,6 +56,8 @@ class UpstreamFailed(UpstreamError):
         retryable: Whether the same upstream may be tried again.
         failover: Whether another upstream may be tried. None means the same as `retryable`.
         unreachable: Whether no connection could be opened, so that the request was not sent.
+        native_body: The upstream's own error body, if it has the form of its API; b"" if not.
+        headers: The headers of the upstream's response.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class UpstreamFailed(UpstreamError):
         retryable: bool = True,
         failover: bool | None = None,
         unreachable: bool = False,
+        native_body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -81,6 +88,10 @@ class UpstreamFailed(UpstreamError):
         """True if another upstream may be tried instead."""
         self.unreachable = unreachable
         """True if no connection could be opened. No request of a client can be the reason."""
+        self.native_body = native_body
+        """The upstream's own error body, for clients of the same wire; b"" if it is not in the form of its API."""
+        self.headers: Mapping[str, str] = headers or {}
+        """Headers of the upstream's response."""
 
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
@@ -96,14 +107,17 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, no
     elif status > 599:  # not an HTTP status, and clients do not know what it means
         error_text, status = error_text or f"the upstream returned the invalid status {status}", 502
     message = error_text or f"the upstream returned status {status} without a message"
-    retry_after = retry_delay(headers, now)
+    is_temporary = status in RETRYABLE_STATUSES
     return UpstreamFailed(
         message,
         status,
         upstream_status=upstream_status,
-        retry_after=retry_after,
+        retry_after=retry_delay(headers, now),
         code=code,
-        retryable=status in RETRYABLE_STATUSES,
+        retryable=is_temporary and headers.get(SHOULD_RETRY_HEADER) != "false",
+        failover=is_temporary,
+        native_body=body if _has_usual_form(value) and status == upstream_status else b"",
+        headers=headers,
     )
 
 
@@ -114,7 +128,9 @@ def error_from_failure(failure: Failure) -> UpstreamFailed:
     message = _truncate(failure.message)
     if _CONTEXT_TOO_LONG.search(message):
         status, code = 400, CONTEXT_LENGTH_CODE
-    return UpstreamFailed(message, status, code=code, retryable=status in RETRYABLE_STATUSES)
+    native_body = encode_json(failure.native) if _has_usual_form(failure.native) else b""
+    retryable = status in RETRYABLE_STATUSES
+    return UpstreamFailed(message, status, code=code, retryable=retryable, native_body=native_body)
 
 
 def shorten_failure(failure: Failure) -> Failure:
@@ -170,6 +186,15 @@ def _message_and_code(body: dict[str, Any]) -> tuple[str, str]:
         message = f"{_as_text(message)}: {_as_text(metadata['raw'])}"
     code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
     return _truncate(_as_text(message)), code if isinstance(code, str) else ""
+
+
+def _has_usual_form(body: dict[str, Any] | None) -> bool:
+    """Return whether clients of any API can read this error body, and it is not too long for them."""
+    error = body.get("error") if body is not None else None
+    if not isinstance(error, dict) or not isinstance(error.get("type"), str):
+        return False
+    message = error.get("message")
+    return isinstance(message, str) and 0 < len(message) <= MAX_ERROR_MESSAGE_CHARS
 
 
 def _as_text(value: Any) -> str:

@@ -51,10 +51,18 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     """Headers that every request needs."""
     client_header: str = ""
     """Header that only clients of this API send. It identifies them on paths that several APIs share."""
-    forwarded_headers: tuple[str, ...] = ()
-    """Headers of a client that are forwarded to an upstream of the same wire."""
+    forwarded_header_prefix: str = ""
+    """Beginning of the names of headers that are forwarded to an upstream of the same wire; empty if there are none."""
+    login_header: str = ""
+    """Header that marks the bearer token of a client as a login instead of an API key."""
+    login_marker: str = ""
+    """Text in that header."""
     forwarded_query: str = ""
     """Query of a client that is forwarded to an upstream of the same wire."""
+    returned_header_prefix: str = ""
+    """Beginning of the names of response headers that clients of this API need; empty if there are none."""
+    context_length_words: tuple[str, ...] = ()
+    """Words in an error, in lower case, by which clients recognise that the conversation is too long."""
     key_header: Literal["authorization", "x-api-key"] = "authorization"
     """Header that carries the API key."""
     always_versioned: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlingua.wires.base import Json
 from interlingua.wires.http_api import HttpApi, HttpError
-from interlingua.wires.openapi import TEXT, Schema, nullable, object_schema
+from interlingua.wires.openapi import TEXT, Schema, error_type_schema, nullable, object_schema
 
 __all__ = ["ERROR_TYPES", "SERVER_ERROR_TYPE", "error_body", "error_schema"]
 
@@ -37,8 +37,8 @@ def error_schema(api: HttpApi) -> Schema:
     """Return the JSON Schema of an error body."""
     error = {
         "message": TEXT,
-        "type": {"enum": api.all_error_types()},
+        "type": error_type_schema(api.all_error_types()),
         "param": nullable("string"),
-        "code": nullable("string"),
+        "code": {"type": ["string", "integer", "null"]},
     }
-    return object_schema({"error": object_schema(error, *error)}, "error")
+    return object_schema({"error": object_schema(error, "message", "type")}, "error")

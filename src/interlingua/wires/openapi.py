@@ -20,6 +20,7 @@ __all__ = [
     "TEXT",
     "ApiDescription",
     "Schema",
+    "error_type_schema",
     "nullable",
     "nullable_list",
     "object_schema",
@@ -55,6 +56,11 @@ def nullable(type_: str) -> Schema:
 
 def nullable_list(items: Schema) -> Schema:
     return {"type": ["array", "null"], "items": items}
+
+
+def error_type_schema(own_types: list[str]) -> Schema:
+    """Return the schema of an error type. An error of an upstream of the same API is forwarded with its own type."""
+    return {"type": "string", "description": f"{', '.join(own_types)}; or a type of the upstream."}
 
 
 def schema_reference(name: str) -> Schema:

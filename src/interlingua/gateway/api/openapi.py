@@ -57,6 +57,7 @@ RESPONSE_HEADERS = {
     "x-interlingua-upstream": "Name of the upstream that received the request.",
     "x-interlingua-dialect": "Dialect in which the model writes tool calls.",
     "x-interlingua-upstream-id": "The upstream's own id of the reply, if it is known before the first data is sent.",
+    "x-should-retry": "The upstream's advice about a retry.",
     "x-interlingua-findings": "Kinds of findings about the request and the complete reply, separated by commas.",
 }
 DESCRIPTION = """\

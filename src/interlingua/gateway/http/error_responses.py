@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.translation.upstream_errors import UpstreamFailed
+from interlingua.translation.upstream_errors import CONTEXT_LENGTH_CODE, SHOULD_RETRY_HEADER, UpstreamFailed
 from interlingua.wires import get_wire
 from interlingua.wires.http_api import HttpError
 
@@ -18,7 +20,9 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "error_body",
+    "native_error_body",
     "retry_after_header",
+    "returned_headers",
 ]
 
 SERVER_NAME = "interlingua"
@@ -90,6 +94,28 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
         is_rejection=not isinstance(error, UpstreamFailed | NotFound),
     )
     return encode_json(api.error_body(http_error))
+
+
+def native_error_body(wire: str, error: InterlinguaError) -> bytes:
+    """Return the upstream's own error body for a client of the same wire; b"" if there is none that the client can act
+    on. Clients recover by the words of an error."""
+    if not isinstance(error, UpstreamFailed) or not error.native_body:
+        return b""
+    text, words = error.native_body.decode("utf-8", "replace").lower(), get_wire(wire).HTTP_API.context_length_words
+    is_recognised = error.code != CONTEXT_LENGTH_CODE or any(word in text for word in words)
+    return error.native_body if is_recognised else b""
+
+
+def returned_headers(headers: Mapping[str, str], wire: str, upstream_wire: str) -> dict[str, str]:
+    """Return the headers of an upstream's response that the client gets: about retries, and on the same wire those that
+    clients need. All others may tell about the operator."""
+    prefix = get_wire(wire).HTTP_API.returned_header_prefix if wire == upstream_wire else ""
+    named = ((name.lower(), value) for name, value in headers.items() if value.isascii() and value.isprintable())
+    return {
+        name: value
+        for name, value in named
+        if name == SHOULD_RETRY_HEADER or (prefix != "" and name.startswith(prefix))
+    }
 
 
 def retry_after_header(error: InterlinguaError) -> dict[str, str]:

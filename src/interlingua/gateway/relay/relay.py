@@ -15,7 +15,14 @@ from aiohttp import web
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
-from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body, retry_after_header
+from interlingua.gateway.http.error_responses import (
+    ShuttingDown,
+    TooManyRequests,
+    error_body,
+    native_error_body,
+    retry_after_header,
+    returned_headers,
+)
 from interlingua.gateway.http.memory_budget import UNCHECKED_BYTES, decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
@@ -358,8 +365,8 @@ class Relay:
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:
-            body = error_body(self._wire, error, self._exchange.id)
-            return await self._respond(error.status, body, retry_after_header(error))
+            headers = {**self._returned_headers(getattr(error, "headers", {})), **retry_after_header(error)}
+            return await self._respond(error.status, self._error_body(error), headers)
         self._exchange.status = 200
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
@@ -367,6 +374,12 @@ class Relay:
         unsent = self._reply.take_unsent() if self._reply else b""
         await self._with_send_timeout(self._send(unsent + final_frames))
         return await self._with_send_timeout(self._stream.end())
+
+    def _error_body(self, error: InterlinguaError) -> bytes:
+        """Return the body of an error response: the upstream's own if it is of the client's wire."""
+        is_same_wire = self._exchange.upstream_wire == self._wire
+        native = native_error_body(self._wire, error) if is_same_wire else b""
+        return self._redactor.redact_bytes(native) if native else error_body(self._wire, error, self._exchange.id)
 
     def _abort_connection(self) -> web.StreamResponse:
         """Abort the connection of a client that cannot be reached. The returned response is never sent."""
@@ -417,10 +430,16 @@ class Relay:
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        if self._reply is not None:
+            headers |= self._returned_headers(self._reply.response.headers)
         upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
         if _HEADER_SAFE_ID.fullmatch(upstream_id):
             headers["x-interlingua-upstream-id"] = upstream_id
         return headers
+
+    def _returned_headers(self, upstream_headers: Mapping[str, str]) -> dict[str, str]:
+        returned = returned_headers(upstream_headers, self._wire, self._exchange.upstream_wire)
+        return {name: self._redactor.redact_text(value) for name, value in returned.items()}
 
     def _findings_header(self, translator: Translator) -> dict[str, str]:
         kinds = dict.fromkeys(finding.kind for finding in (*self._exchange.findings, *translator.findings))

@@ -91,7 +91,7 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: Secret = ""
     """API key of the upstream, usually from a variable: ${OPENROUTER_API_KEY}"""
     passthrough: bool = False
-    """Send the API key of the client to the upstream instead of `key`."""
+    """Send the API key of the client to the upstream instead of `key`, or the client's login at claude.ai."""
     headers: dict[str, str] = {}
     """Additional HTTP headers for every request to this upstream."""
     extra: dict[str, Any] = {}

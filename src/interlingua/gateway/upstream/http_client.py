@@ -18,6 +18,7 @@ from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.upstream.connector import proxy_for, ssl_context_for
 from interlingua.translation.upstream_errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
 from interlingua.wires import get_wire
+from interlingua.wires.http_api import HttpApi
 
 __all__ = [
     "OutOfDescriptors",
@@ -74,7 +75,7 @@ def headers_for(
 ) -> dict[str, str]:
     """Return the headers for an upstream.
 
-    Only known headers of the client are forwarded. The client's own key is forwarded only with `passthrough`.
+    Only headers of the API are forwarded. The client's own key is forwarded only with `passthrough`.
 
     Args:
         route: The route to the upstream.
@@ -87,13 +88,31 @@ def headers_for(
     api = get_wire(upstream.api).HTTP_API
     headers = {**api.request_headers(stream=stream), "user-agent": USER_AGENT}
     if wire == upstream.api:
-        headers |= {name: client_headers[name] for name in api.forwarded_headers if name in client_headers}
-    if key := passthrough_key if upstream.passthrough else upstream.key:
+        headers |= _forwarded_headers(client_headers, api.forwarded_header_prefix)
+    key = passthrough_key if upstream.passthrough else upstream.key
+    if key and upstream.passthrough and _is_login(headers, api):
+        headers["authorization"] = f"Bearer {key}"
+    elif key:
         if api.key_header == "x-api-key":
             headers["x-api-key"] = key
         if api.key_header == "authorization" or route.profile.name != ANTHROPIC_PROFILE:
             headers["authorization"] = f"Bearer {key}"
     return headers | {name.lower(): value for name, value in upstream.headers.items()}
+
+
+def _forwarded_headers(client_headers: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the headers with this prefix. Several of one name become a list, as HTTP allows it."""
+    forwarded: dict[str, str] = {}
+    for name, value in client_headers.items() if prefix else ():
+        key = name.lower()
+        if key.startswith(prefix):
+            forwarded[key] = f"{forwarded[key]},{value}" if key in forwarded else value
+    return forwarded
+
+
+def _is_login(headers: Mapping[str, str], api: HttpApi) -> bool:
+    """Return whether these headers mark the client's key as a login, which is valid only as a bearer token."""
+    return api.login_header != "" and api.login_marker in headers.get(api.login_header, "")
 
 
 async def send_request(

@@ -34,6 +34,11 @@ class AdaptContext(msgspec.Struct, frozen=True):
         """Return whether the model thinks with this setting."""
         return self.profile.thinks_unasked if thinking.requested is None else thinking.requested
 
+    def keeps_values(self, request: Request) -> bool:
+        """Return whether the client speaks the upstream's own API, so that it knows best what the upstream accepts:
+        values that are new or unknown here are sent as they are."""
+        return request.wire == self.wire == self.profile.seal_wire
+
     def uses_token_budget(self, request: Request) -> bool:
         """Return whether the amount of thinking is sent as a number of tokens. On a wire with budgets, an effort from a
         client of the same wire is kept: the client has chosen it for its model."""

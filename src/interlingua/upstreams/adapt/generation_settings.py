@@ -153,7 +153,7 @@ def limit_stop_sequences(request: Request, context: AdaptContext) -> Request:
 
 def drop_unsupported_sampling(request: Request, context: AdaptContext) -> Request:
     """Drop sampling settings that the upstream fixes itself, and those that it does not have."""
-    unsupported = () if context.profile.sampling else SAMPLING_FIELDS
+    unsupported = () if context.profile.sampling or context.keeps_values(request) else SAMPLING_FIELDS
     if context.traits.varies_by_server and not context.profile.top_k:
         unsupported = (*unsupported, "top_k")
     dropped = [key for key in request.sampling if key in unsupported]

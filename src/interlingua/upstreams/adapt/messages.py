@@ -62,7 +62,7 @@ def drop_billing_line(request: Request, context: AdaptContext) -> Request:
 def merge_system_messages(request: Request, context: AdaptContext) -> Request:
     """Merge system messages for an upstream that has a single system prompt: leading ones are appended to it, later
     ones become user messages."""
-    if context.profile.system_anywhere:
+    if context.profile.system_anywhere or context.keeps_values(request):
         return request
     first = next((n for n, message in enumerate(request.messages) if message.role != "system"), len(request.messages))
     system = [*request.system, *(piece for message in request.messages[:first] for piece in _content(message))]

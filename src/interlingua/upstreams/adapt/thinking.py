@@ -70,6 +70,8 @@ def convert_effort(request: Request, context: AdaptContext) -> Request:
     if requested.budget == 0:
         context.report("thinking-wish", "thinking budget of 0 tokens: thinking is disabled")
         return replace(request, thinking=Thinking(on=False))
+    if context.keeps_values(request) and requested.budget is None:
+        return request
     converted = _to_budget(requested) if context.uses_token_budget(request) else _to_effort(requested, context)
     if (converted.effort, converted.budget) != (requested.effort, requested.budget):
         original, replacement = (thinking.effort or f"{thinking.budget} tokens" for thinking in (requested, converted))

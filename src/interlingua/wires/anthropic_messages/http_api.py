@@ -13,6 +13,7 @@ from interlingua.wires.openapi import (
     STREAM,
     TEXT,
     ApiDescription,
+    error_type_schema,
     nullable,
     nullable_list,
     object_schema,
@@ -62,7 +63,11 @@ HTTP_API = HttpApi(
     counts_by_default=True,
     version_headers={"anthropic-version": "2023-06-01"},
     client_header="anthropic-version",
-    forwarded_headers=("anthropic-beta", "anthropic-version"),
+    forwarded_header_prefix="anthropic-",
+    login_header="anthropic-beta",
+    login_marker="oauth",
+    returned_header_prefix="anthropic-ratelimit-",
+    context_length_words=(PROMPT_TOO_LONG, "input is too long for requested model", "exceed context limit"),
     forwarded_query="beta=true",
     key_header="x-api-key",
     always_versioned=True,
@@ -109,10 +114,12 @@ MESSAGES_REPLY = object_schema(
 ERROR = object_schema(
     {
         "type": {"const": "error"},
-        "error": object_schema({"type": {"enum": HTTP_API.all_error_types()}, "message": TEXT}, "type", "message"),
+        "error": object_schema(
+            {"type": error_type_schema(HTTP_API.all_error_types()), "message": TEXT}, "type", "message"
+        ),
         "request_id": TEXT,
     },
-    *("type", "error", "request_id"),
+    *("type", "error"),
 )
 
 API_DESCRIPTION = ApiDescription(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlingua.wires import openai_errors
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 from interlingua.wires.http_api import HttpApi
 from interlingua.wires.openai_chat.request_reader import NUMERIC_SAMPLING_FIELDS
 from interlingua.wires.openai_errors import error_schema
@@ -26,6 +27,7 @@ __all__ = ["API_DESCRIPTION", "HTTP_API"]
 HTTP_API = HttpApi(
     provider="openai",
     path="/chat/completions",
+    context_length_words=(CONTEXT_LENGTH_CODE,),
     error_types=openai_errors.ERROR_TYPES,
     server_error_type=openai_errors.SERVER_ERROR_TYPE,
     error_body=openai_errors.error_body,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlingua.wires import openai_errors
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 from interlingua.wires.http_api import HttpApi
 from interlingua.wires.openai_errors import error_schema
 from interlingua.wires.openapi import (
@@ -27,6 +28,7 @@ HTTP_API = HttpApi(
         *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "parallel_tool_calls"),
     ),
     count_reply={"object": "response.input_tokens"},
+    context_length_words=(CONTEXT_LENGTH_CODE,),
     error_types=openai_errors.ERROR_TYPES,
     server_error_type=openai_errors.SERVER_ERROR_TYPE,
     error_body=openai_errors.error_body,
