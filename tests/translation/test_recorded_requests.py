@@ -105,7 +105,7 @@ def test_text_that_looks_like_a_signature_changes_nothing(name: str, upstream: s
 
     def upstream_body(file: str) -> dict[str, Any]:
         request = {**body, LISTS[wire]: [*items, {"role": "user", "content": file}]}
-        return prepare_request(request, wire, wire, None, profile, Options(seal_key=b"key", upstream=name)).body
+        return prepare_request(request, wire, wire, "other", profile, Options(seal_key=b"key", upstream=name)).body
 
     with_prefix, without_prefix = json.dumps(upstream_body("util2.py")), json.dumps(upstream_body("util3.py"))
     assert with_prefix == without_prefix.replace("util3.py", "util2.py")

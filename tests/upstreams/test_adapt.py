@@ -61,6 +61,52 @@ def adapt(
     return adaptation.adapt(original, profile, get_wire(wire or profile.seal_wire or DEFAULT_WIRE).TRAITS, *is_own)
 
 
+# ── servers and models without a capability ───────────────────────────────────────────────────────────────────────────
+
+NOTE = Text("[image omitted: m takes no images]")
+
+
+@pytest.mark.parametrize("run", [adaptation.adapt, adaptation.adapt_to_model])
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic-messages", "openai-responses"])
+def test_images_for_a_model_without_vision_become_a_note(run: Any, wire: str) -> None:
+    original = request([user(PNG, MARK, "hi"), model(call("a")), user(Result("a", [PNG, Text("x")]))], system=[PNG])
+    traits = get_wire(wire).TRAITS
+    adapted, findings = run(original, Profile(vision=False, cache_marks=True), traits)
+    assert adapted.system == [NOTE]
+    assert adapted.messages == [
+        user(NOTE, MARK, "hi"),
+        model(call("a")),
+        user(Result("a", [NOTE, Text("x")])),
+    ]
+    assert [finding.kind for finding in findings] == ["image-omitted"]
+
+
+@pytest.mark.parametrize("choice", [None, ToolChoice("auto"), ToolChoice("auto", ("ls",))])
+def test_server_without_tool_parser_receives_choice_none(choice: ToolChoice | None) -> None:
+    original = request([ASK], tools=TOOLS, tool_choice=choice, extra={"skip_special_tokens": True})
+    adapted, findings = adapt(original, Profile(unparsed_choices=("auto",)))
+    assert (adapted.tool_choice, adapted.sampling, adapted.extra) == (
+        ToolChoice("none"),
+        {"skip_special_tokens": False},
+        {},
+    )
+    assert [tool.name for tool in adapted.tools] == (["ls"] if choice and choice.names else ["ls", "rm", "cp"])
+    assert "no-tool-parser" in [finding.kind for finding in findings]
+
+
+@pytest.mark.parametrize("choice", [ToolChoice("none"), REQUIRED])
+def test_accepted_choice_is_kept_without_tool_parser(choice: ToolChoice) -> None:
+    original = request([ASK], tools=TOOLS, tool_choice=choice)
+    adapted, findings = adapt(original, Profile(unparsed_choices=("auto",)))
+    assert (adapted.tool_choice, findings) == (choice, [])
+
+
+def test_token_limit_is_dropped_where_the_wire_requires_none() -> None:
+    original = request([ASK], max_tokens=5)
+    assert adapt(original, Profile(token_limit=False))[0].max_tokens is None
+    assert adapt(original, Profile(token_limit=False), "anthropic-messages")[0].max_tokens == 5
+
+
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Row = tuple[str, list[Message], list[Message], list[str]]

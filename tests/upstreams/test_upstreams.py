@@ -110,6 +110,13 @@ def test_model_override_is_a_valid_profile_change(row: ModelOverride) -> None:
         ("claude-sonnet-5-5", "prefill", False),
         ("claude-sonnet-4-5-20250929", "prefill", True),
         ("claude-opus-4-20250514", "prefill", True),
+        ("moonshotai/Kimi-K2-Instruct-0905", "vision", False),
+        ("moonshotai/Kimi-K2.5", "vision", True),
+        ("zai-org/GLM-4.6-FP8", "vision", False),
+        ("zai-org/GLM-4.6V", "vision", True),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct", "vision", False),
+        ("Qwen/Qwen3-VL-32B-Instruct", "vision", True),
+        ("openai/gpt-oss-120b", "vision", False),
         ("", "ids", "any"),
     ],
 )

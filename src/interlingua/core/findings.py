@@ -87,6 +87,7 @@ FINDING_KINDS: dict[str, str] = {
     # an upstream whose reply does not match the request, or that fails
     "asked-again": "an upstream that failed before it sent any content: retried, or failed over to another upstream",
     "not-asked-again": "an upstream that failed, and fails too often to retry now: the client receives the error",
+    "refusal-corrected": "a request that an upstream refused for a reason that can be removed: changed and sent again",
     "whole-reply": "a complete reply although a stream was requested: converted to a stream",
     "streamed-reply": "a stream although a complete reply was requested: assembled",
     "usage-estimated": "an upstream that reports no usage: the client receives an estimate",
@@ -137,6 +138,8 @@ FINDING_KINDS: dict[str, str] = {
     "system-as-user": "system messages in the middle of a conversation: converted to user text",
     "thinking-lost": "past calls without the thinking that the upstream requires: a placeholder is sent",
     "thinking-stopped": "thinking where the upstream does not support it: disabled for this reply",
+    "no-tool-parser": "a server without a tool parser, which rejects tools: `tool_choice: none`; calls read from text",
+    "image-omitted": "an image for a model that does not accept images: replaced by a text",
     "choice-relaxed": "a tool choice that cannot be expressed, or names tools that are not sent: left to the model",
     "bridge": "a user message directly after results, which the upstream rejects: an assistant message is inserted",
     "go-on": "a conversation that ends with an assistant message, which the upstream rejects: a user message is added",

@@ -21,7 +21,7 @@ from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import Metrics
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
-from interlingua.gateway.routing.routes import Routes, routes_for
+from interlingua.gateway.routing.routes import Route, Routes, routes_for
 from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
@@ -29,6 +29,7 @@ from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
 from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.work_threads import WorkThreads
@@ -124,6 +125,7 @@ class GatewayState:
         self.client_limiter = ClientLimiter(memory.series)
         self.token_calibration = EstimateCalibration(events=memory.events)
         self.retry_policies = RetryPolicies(self._on_circuit_change, events=memory.events)
+        self.capabilities = CapabilityMemory(self._on_capability_learned)
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
         self.work_threads = WorkThreads()
@@ -181,6 +183,9 @@ class GatewayState:
             self.log.error("circuit breaker opened", upstream=upstream, model=model, failures=failures)
         else:
             self.log.info("circuit breaker closed", upstream=upstream, model=model)
+
+    def _on_capability_learned(self, route: Route, message: str, hint: str) -> None:
+        self.log.info(message, upstream=route.name, model=route.model, hint=hint)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run short clean-up work after the client has received its response."""

@@ -22,8 +22,8 @@ from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
 from interlingua.translation.history_repair import repair_history, restore_result_ids
 from interlingua.upstreams import get_profile, ownership_check, profile_for_model
-from interlingua.upstreams.adapt import adapt
-from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
+from interlingua.upstreams.adapt import adapt, adapt_to_model
+from interlingua.upstreams.profile import UNKNOWN, UNKNOWN_PROFILE, Profile
 from interlingua.wires import get_wire, reasoning_fields
 from interlingua.wires.base import Json, RequestCodec, Wire
 from interlingua.wires.requests.downgrades import visible_tools
@@ -100,7 +100,7 @@ def prepare_request(
     return PreparedRequest(
         written,
         findings + _dropped_field_findings(original, written, target_wire),
-        _offered_tools(request, target),
+        _offered_tools(original, request, target),
         original.tool_choice,
         _call_ids(original, request),
     )
@@ -145,10 +145,10 @@ def _translate_across_wires(body: Json, context: _RequestContext, source_wire: W
 def _translate_same_wire(body: Json, context: _RequestContext, wire: Wire) -> _Translated:
     """Prepare a request for an upstream on the same wire, and keep everything that needs no change.
 
-    So prompt caches stay valid, and unknown fields reach the upstream. For an unknown upstream nothing is adapted,
-    because the client knows best what it accepts.
+    So prompt caches stay valid, and unknown fields reach the upstream. For an unknown upstream only facts about the
+    model are adapted: the client knows best what else it accepts.
     """
-    options, is_known_upstream = context.options, context.profile != UNKNOWN_PROFILE
+    options, is_known_upstream = context.options, context.profile.name != UNKNOWN
     is_own_signature = ownership_check(options.upstream, wire.TRAITS)
     incoming, signature_findings = reasoning_fields.restore_reasoning(
         body, wire.REASONING_FIELDS, options.seal_key, is_own_signature, context.profile.own_seals
@@ -162,11 +162,11 @@ def _translate_same_wire(body: Json, context: _RequestContext, wire: Wire) -> _T
     request, history_findings = (
         (restore_result_ids(parsed), list[Finding]()) if original.continues else repair_history(parsed, context.strict)
     )
-    profile, adapt_findings = None, list[Finding]()
-    if is_known_upstream:
-        profile = profile_for_model(context.profile, original.model)
-        request, adapt_findings = adapt(request, profile, wire.TRAITS)
-    written, write_findings = preserve_unchanged(incoming, parsed, request, profile, wire)
+    profile = profile_for_model(context.profile, original.model)
+    request, adapt_findings = (adapt if is_known_upstream else adapt_to_model)(request, profile, wire.TRAITS)
+    written, write_findings = preserve_unchanged(
+        incoming, parsed, request, profile if is_known_upstream else None, wire
+    )
     return (
         original,
         request,
@@ -202,9 +202,10 @@ def _dropped_field_findings(original: Request, written: Json, wire: RequestCodec
     return notes.findings
 
 
-def _offered_tools(request: Request, target: str) -> list[Tool]:
-    """Return the tools that the reply may call."""
-    calls_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
+def _offered_tools(original: Request, request: Request, target: str) -> list[Tool]:
+    """Return the tools that the reply may call. The client's own choice counts: a server without a tool parser receives
+    `none` although the model may call tools."""
+    calls_forbidden = original.tool_choice is not None and original.tool_choice.mode == "none"
     return [] if calls_forbidden else visible_tools(request, target)
 
 

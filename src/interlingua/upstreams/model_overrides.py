@@ -26,12 +26,39 @@ class ModelOverride(msgspec.Struct, frozen=True):
 CLAUDE_4_6 = ("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*")
 OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
 CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
+TEXT_ONLY = (
+    "*kimi-k2",
+    "*kimi-k2-0*",
+    "*kimi-k2-instruct*",
+    "*kimi-k2-thinking*",
+    "*kimi-k2-turbo*",
+    "*deepseek-v3*",
+    "*deepseek-v4-flash*",
+    "*deepseek-r1*",
+    "deepseek-chat",
+    "deepseek-reasoner",
+    "*glm-4.[567]",
+    "*glm-4.[567]-*",
+    "*glm-5.2",
+    "*glm-5.2-*",
+    "*qwen3-coder*",
+    "*qwen3-next*",
+    "*qwq*",
+    "*gpt-oss*",
+    "*minimax-m2*",
+    "*llama-3.[13]-*",
+    "*mixtral*",
+    "*codestral*",
+)
 
 MODEL_OVERRIDES = (
     # its tool call guidance; users' reports: after other ids it writes calls as text, also on vLLM and SGLang
     ModelOverride(("*kimi-k2*",), {"ids": "functions"}),
     # its templates up to v3 and its tokenizer raise at any other id, on every upstream; later ones accept any id
     ModelOverride(("*mistral*", "*mixtral*", "*ministral*", "*codestral*", "*devstral*"), {"ids": "nine"}),
+    # They accept only text. Source: their model cards; answers of vLLM and of DeepSeek's API that users report.
+    # Variants with vision have other ids, such as GLM-4.6V, Qwen3-VL, Kimi K2.5.
+    ModelOverride(TEXT_ONLY, {"vision": False}),
     # They always think. Source: their documentation (Kimi K2 Thinking, GLM-5.3) or responses that users report (Kimi
     # K2.7 Code: `disabled` is rejected; MiniMax M2: ignored). The templates of Qwen, QwQ, R1, gpt-oss have no switch.
     ModelOverride(

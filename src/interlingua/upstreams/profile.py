@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from interlingua.core.tool_choice import ToolChoiceMode
+
 __all__ = ["UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
 
 UNKNOWN = "any"
@@ -40,6 +42,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Field of chat completions that limits the tokens of a reply."""
     largest: int = 0
     """Maximum token limit that the upstream accepts; 0: unknown."""
+    token_limit: bool = True
+    """True if the client's token limit is sent. If not, the reply may fill what is left of the context window, unless
+    the wire requires a limit."""
     system_role: Literal["system", "developer"] = "system"
     """Role of system messages in chat completions, and in Responses after the first."""
     system_anywhere: bool = True
@@ -83,6 +88,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     supports this, Messages does not."""
     choice_none: bool = True
     """True if `tool_choice` may be `none`. If not, no tool is offered."""
+    unparsed_choices: tuple[ToolChoiceMode, ...] = ()
+    """Modes of `tool_choice` that the server rejects because it has no tool parser. `none` is sent instead: the tools
+    stay in the prompt, and the calls are parsed from the text."""
     required_with_thinking: bool = True
     """True if a call may be forced while the model thinks. If not, thinking is disabled for that turn."""
     can_stop_thinking: bool = True
@@ -98,6 +106,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     Mistral nine letters and digits."""
     settled: tuple[str, ...] = ()
     """Fields that model overrides do not change, because the user has set them."""
+    vision: bool = True
+    """True if the model accepts images. If not, a text takes the place of each image."""
     images_in_results: bool = False
     """True if tool messages of chat completions may contain images. If not, images move to the next user message."""
     top_k: bool = False

@@ -15,6 +15,7 @@ from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
 from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.work_threads import WorkThreads
 from interlingua.translation.upstream_errors import UpstreamFailed
@@ -29,12 +30,14 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
     client_request = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "", "")
     exchange = ExchangeRecord(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
-    retry_policies = RetryPolicies(lambda *_: None)
+    retry_policies, capabilities = RetryPolicies(lambda *_: None), CapabilityMemory(lambda *_: None)
 
     async def send() -> None:
         async with aiohttp.ClientSession() as session:
             memory = MemoryBudget(lambda: settings.limits.memory).open_share()
-            access = UpstreamAccess(session, settings, EstimateCalibration(), retry_policies, WorkThreads())
+            access = UpstreamAccess(
+                session, settings, EstimateCalibration(), retry_policies, capabilities, WorkThreads()
+            )
             failover = UpstreamFailover(access, client_request, exchange, None, memory)
             await failover.open_reply(Routes(settings).find("m"))
 

@@ -180,6 +180,12 @@ def test_ids_setting_overrides_profile_for_every_model(ids: str, wanted: str) ->
     assert profile_for_model(route.profile, route.model).ids == wanted
 
 
+@pytest.mark.parametrize(("vision", "wanted"), [(None, False), (True, True), (False, False)])
+def test_vision_setting_overrides_what_is_known_about_the_model(vision: bool | None, wanted: bool) -> None:
+    [route] = routes(models={"it": {"upstream": "local", "model": "qwen3-coder", "vision": vision}}).find("it")
+    assert profile_for_model(route.profile, route.model).vision == wanted
+
+
 DIALECTS: dict[str, tuple[dict[str, Any], str]] = {
     # settings of upstream, model, overrides; expected dialect of `some/Kimi-K2-Thing`
     "auto": ({}, "kimi_k2"),

@@ -29,6 +29,7 @@ from interlingua.gateway.relay.upstream_request import (
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
 from interlingua.gateway.upstream.http_client import (
     connection_lost,
     endpoint_url,
@@ -41,6 +42,7 @@ from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
+from interlingua.upstreams.refusals import Refusal, RefusalKind, recognize_refusal
 
 __all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply", "carried_over_bytes"]
 
@@ -59,6 +61,7 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     settings: Settings
     calibration: EstimateCalibration
     retry_policies: RetryPolicies
+    capabilities: CapabilityMemory
     work_threads: WorkThreads
 
 
@@ -116,6 +119,7 @@ class UpstreamFailover:
         self._settings = access.settings
         self._calibration = access.calibration
         self._retry_policies = access.retry_policies
+        self._capabilities = access.capabilities
         self._work_threads = access.work_threads
         self._client_request = client_request
         self._record = record
@@ -151,7 +155,14 @@ class UpstreamFailover:
                 upstream_request = next_request
 
     async def _prepare(self, route: Route) -> UpstreamRequest:
-        """Translate the request for this upstream. Raises InterlinguaError if it cannot be translated."""
+        """Translate the request for this upstream, with what is known about its model.
+
+        Raises:
+            InterlinguaError: The request cannot be translated.
+        """
+        return await self._translate_request(self._capabilities.apply(route))
+
+    async def _translate_request(self, route: Route) -> UpstreamRequest:
         size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
         upstream_request = await self._work_threads.run(
             self._client_request.client_id, size, prepare_upstream_request, self._client_request, route, *arguments
@@ -175,7 +186,7 @@ class UpstreamFailover:
         for attempt in range(1, retries.attempts + 1):
             is_last_attempt = attempt == retries.attempts or not retry_policy.has_retry
             try:
-                reply = await self._send_once(upstream_request, is_last=is_last_route and is_last_attempt)
+                reply = await self._send_corrected(upstream_request, is_last=is_last_route and is_last_attempt)
             except UpstreamFailed as error:
                 retry_policy.record_failure(error)
                 delay = backoff(retries, attempt, error)
@@ -194,6 +205,41 @@ class UpstreamFailover:
                 retry_policy.record_success()
                 return reply
         raise AssertionError("the last attempt returns or raises")
+
+    async def _send_corrected(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
+        """Send the request. If the upstream refuses something that the request can do without, send it without that.
+
+        Each kind of refusal is corrected once per request. It is no failure of the upstream, so it counts neither for
+        the circuit breaker nor for the retry budget.
+        """
+        corrected_kinds: set[RefusalKind] = set()
+        while True:
+            try:
+                return await self._send_once(upstream_request, is_last=is_last)
+            except UpstreamFailed as error:
+                refusal = recognize_refusal(error.upstream_status, str(error))
+                if refusal is None or refusal.kind in corrected_kinds:
+                    raise
+                corrected_kinds.add(refusal.kind)
+                corrected = await self._correct(upstream_request.route, refusal)
+                if corrected is None:
+                    raise
+                self._report("refusal-corrected", f"{error}; sent again without what was refused ({refusal.kind})")
+                upstream_request = corrected
+
+    async def _correct(self, route: Route, refusal: Refusal) -> UpstreamRequest | None:
+        """Return the request without what the upstream refused, and remember it; None if no change can help."""
+        client_request, calibration = self._client_request, self._calibration
+        self._capabilities.learn(route, refusal)
+        corrected = await self._work_threads.run(
+            client_request.client_id,
+            client_request.body_size,
+            corrected_route,
+            route,
+            refusal,
+            lambda: calibration.count(client_request.body, route.name, route.model),
+        )
+        return None if corrected is None else await self._translate_request(corrected)
 
     def _record_route(self, route: Route) -> None:
         """Record the current upstream in the exchange record."""

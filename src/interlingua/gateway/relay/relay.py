@@ -211,6 +211,7 @@ class Relay:
             settings=self._config.settings,
             calibration=gateway.token_calibration,
             retry_policies=gateway.retry_policies,
+            capabilities=gateway.capabilities,
             work_threads=gateway.work_threads,
         )
 

@@ -13,10 +13,16 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 from interlingua.gateway.tokens.estimator import estimate_tokens
+from interlingua.gateway.upstream.capabilities import fit_reply
 from interlingua.translation.exchange import Exchange, ReplyReceiver
+from interlingua.upstreams.adapt.generation_settings import DEFAULT_MAX_TOKENS
 from interlingua.wires import get_wire
 
 __all__ = ["ClientRequest", "UpstreamRequest", "prepare_upstream_request"]
+
+
+REPLY_LIMIT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""Fields of the wires that limit the tokens of a reply."""
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -75,8 +81,23 @@ def prepare_upstream_request(
         seal_key=client_request.seal_key,
     )
     strict = settings.history == "strict"
+    route = _fit_reply(client_request, route, calibration)
     exchange = Exchange(client_request.wire, client_request.body, route.target, options, strict=strict)
     return UpstreamRequest(route, exchange, _estimate_input_tokens(client_request, route, calibration, record))
+
+
+def _fit_reply(client_request: ClientRequest, route: Route, calibration: EstimateCalibration) -> Route:
+    """Limit the reply to what the context window leaves, if the window is known."""
+    body = client_request.body
+    requested = next((body[name] for name in REPLY_LIMIT_FIELDS if isinstance(body.get(name), int)), 0)
+    if not requested and not get_wire(route.upstream.api).TRAITS.requires_max_tokens:
+        return route
+    return fit_reply(
+        route,
+        requested or DEFAULT_MAX_TOKENS,
+        client_request.body_size,
+        lambda: calibration.count(body, route.name, route.model),
+    )
 
 
 def _estimate_input_tokens(

@@ -49,6 +49,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Additional 4xx statuses that lead to the next route."""
     extra: dict[str, Any]
     """Additional fields of the request body: those of the upstream, overridden by those of the model."""
+    window: int = 0
+    """Context window of the model in tokens, as its server reports it; 0: unknown."""
 
     @property
     def target(self) -> UpstreamTarget:
@@ -119,7 +121,7 @@ class Routes:
         return Route(
             name=entry.upstream,
             upstream=upstream,
-            profile=self._profiles[entry.upstream],
+            profile=_model_profile(self._profiles[entry.upstream], entry),
             model=target.id,
             dialect=self._dialect(target, entry.dialect or upstream.dialect),
             timeouts=entry.timeouts or upstream.timeouts,
@@ -184,3 +186,9 @@ def _upstream_profile(name: str, upstream: Upstream) -> Profile:
     except UnknownUpstream as error:
         raise BadSetting(("upstreams", name, "profile"), str(error), error.hint) from error
     return profile if upstream.ids == "auto" else msgspec.structs.replace(profile, ids=upstream.ids, settled=("ids",))
+
+
+def _model_profile(profile: Profile, model: Model) -> Profile:
+    if model.vision is None:
+        return profile
+    return msgspec.structs.replace(profile, vision=model.vision, settled=(*profile.settled, "vision"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,7 +13,7 @@ from interlingua.core.request import Request, Thinking
 from interlingua.core.wire_traits import WireTraits
 from interlingua.upstreams.profile import Profile
 
-__all__ = ["AdaptContext"]
+__all__ = ["AdaptContext", "AdaptStep"]
 
 
 class AdaptContext(msgspec.Struct, frozen=True):
@@ -77,3 +78,6 @@ class AdaptContext(msgspec.Struct, frozen=True):
     def accepts_several_tool_names(self) -> bool:
         """True if a tool choice may name several tools."""
         return self.traits.has_allowed_tools and (self.profile.allowed_tools or not self.traits.varies_by_server)
+
+
+AdaptStep: TypeAlias = Callable[[Request, AdaptContext], Request]

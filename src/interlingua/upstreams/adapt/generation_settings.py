@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from interlingua.core.reply import Text
 from interlingua.core.request import NO_CONTENT, Message, Request, ToolChoice
 from interlingua.core.tools import Tool
-from interlingua.upstreams.adapt.context import AdaptContext
+from interlingua.upstreams.adapt.context import AdaptContext, AdaptStep
 from interlingua.upstreams.adapt.thinking import (
     convert_effort,
     disable_implied_thinking,
@@ -22,12 +21,14 @@ from interlingua.upstreams.adapt.thinking import (
     no_thinking_in_tool_loop,
 )
 
-__all__ = ["STEPS"]
+__all__ = ["DEFAULT_MAX_TOKENS", "STEPS", "choose_none_without_parser", "drop_max_tokens", "limit_max_tokens"]
 
 DEFAULT_MAX_TOKENS = 32_000
 """Token limit of a reply if the client sends none, on a wire that requires one."""
 SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 """Fields for which some upstreams accept only their fixed value."""
+SKIP_SPECIAL_TOKENS = "skip_special_tokens"
+"""Field of vLLM and SGLang that removes special tokens from the text of a reply; true by default."""
 DEFAULT_FIELD_VALUES: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
 """Fields that not all upstreams support, by their name in a request and in a profile, with the value for "not set"."""
 
@@ -46,6 +47,13 @@ def limit_max_tokens(request: Request, context: AdaptContext) -> Request:
         context.report("max-tokens", f"{requested} tokens requested: reduced to the upstream's maximum of {maximum}")
         requested = maximum
     return replace(request, max_tokens=requested)
+
+
+def drop_max_tokens(request: Request, context: AdaptContext) -> Request:
+    if context.profile.token_limit or request.max_tokens is None or context.traits.requires_max_tokens:
+        return request
+    context.report("max-tokens", f"{request.max_tokens} tokens requested: not sent, more than the context window has")
+    return replace(request, max_tokens=None)
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,6 +135,23 @@ def drop_strict(request: Request, context: AdaptContext) -> Request:
     return replace(request, tools=[replace(tool, strict=None) for tool in request.tools])
 
 
+def choose_none_without_parser(request: Request, context: AdaptContext) -> Request:
+    """Send `tool_choice: none` to a server without a tool parser. Its prompt still contains the tools, and the calls of
+    the reply are text in the model's dialect. Their markers are often special tokens, which the server would remove."""
+    choice = request.tool_choice or ToolChoice()
+    if not request.tools or choice.mode not in context.profile.unparsed_choices:
+        return request
+    context.report("no-tool-parser", "the server has no tool parser: tool_choice `none` sent, calls parsed from text")
+    if choice.mode == "required":
+        context.report("choice-relaxed", "the upstream cannot force a tool call: left to the model")
+    tools = [tool for tool in request.tools if not choice.names or tool.name in choice.names]
+    request = replace(request, tools=tools or request.tools, tool_choice=ToolChoice("none"), parallel=None)
+    if not context.traits.varies_by_server:
+        return request
+    extra = {name: value for name, value in request.extra.items() if name != SKIP_SPECIAL_TOKENS}
+    return replace(request, sampling={**request.sampling, SKIP_SPECIAL_TOKENS: False}, extra=extra)
+
+
 # ── other settings ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -198,10 +223,11 @@ def drop_unknown_fields(request: Request, context: AdaptContext) -> Request:
     return replace(request, sampling=sampling, extra=extra)
 
 
-STEPS: tuple[Callable[[Request, AdaptContext], Request], ...] = (
+STEPS: tuple[AdaptStep, ...] = (
     disable_implied_thinking,
     convert_effort,
     limit_max_tokens,
+    drop_max_tokens,
     limit_thinking,
     limit_thinking_budget,
     deduplicate_tools,
@@ -210,6 +236,7 @@ STEPS: tuple[Callable[[Request, AdaptContext], Request], ...] = (
     relax_forced_choice,
     narrow_tools_to_choice,
     drop_strict,
+    choose_none_without_parser,
     no_thinking_in_tool_loop,
     no_thinking_after_prefill,
     drop_thinking_edits,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from interlingua.core.reply import Call, Reasoning, Text
-from interlingua.core.request import NO_CONTENT, CacheMark, Content, Extra, Message, Piece, Request, Result
-from interlingua.upstreams.adapt.context import AdaptContext
+from interlingua.core.request import NO_CONTENT, CacheMark, Content, Extra, Image, Message, Piece, Request, Result
+from interlingua.upstreams.adapt.context import AdaptContext, AdaptStep
 
 __all__ = ["CONTENT_STEPS", "TURN_STEPS"]
 
@@ -20,6 +20,8 @@ BILLING_LINE_PATTERN = re.compile(r"(?:x-anthropic-billing-header:[^\n]*\n*)+")
 """First line of Claude Code's system prompt. It changes with every request, which invalidates every prompt cache."""
 BRIDGE_MESSAGE = Message("assistant", [Text("Understood.")])
 GO_ON_MESSAGE = Message("user", [Text("Go on.")])
+IMAGE_OMITTED_TEXT = "[image omitted: {} takes no images]"
+"""Text in the place of an image, with the model."""
 BLANK_REASONING = Reasoning(" ")
 """Placeholder for thinking that a client did not return. Upstreams that require thinking reject an empty text."""
 
@@ -184,6 +186,24 @@ def _without_cache_marks(pieces: Iterable[P]) -> list[P]:
     return [piece for piece in pieces if not isinstance(piece, CacheMark)]
 
 
+def omit_images(request: Request, context: AdaptContext) -> Request:
+    """Replace images by a text, for a model without vision. The same text stands for an image in every later turn."""
+    if context.profile.vision or not request.has_piece(Image):
+        return request
+    note = Text(IMAGE_OMITTED_TEXT.format(request.model))
+
+    def omit_image(piece: Piece) -> Piece:
+        if isinstance(piece, Result):
+            content: list[Content] = [note if isinstance(part, Image) else part for part in piece.content]
+            return Result(piece.id, content, piece.error)
+        return note if isinstance(piece, Image) else piece
+
+    context.report("image-omitted", f"{request.model} does not accept images: each is replaced by a note")
+    system = _content(_map_pieces(Message("system", [*request.system]), omit_image))
+    messages = [_map_pieces(message, omit_image) for message in request.messages]
+    return msgspec.structs.replace(_with_messages(request, messages), system=system)
+
+
 # ── order of roles ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -242,7 +262,6 @@ def _is_paused(message: Message, wire: str) -> bool:
     return any(isinstance(piece, Extra) and piece.wire == wire for piece in last)
 
 
-AdaptStep: TypeAlias = Callable[[Request, AdaptContext], Request]
 CONTENT_STEPS: tuple[AdaptStep, ...] = (
     drop_billing_line,
     merge_system_messages,
@@ -250,5 +269,6 @@ CONTENT_STEPS: tuple[AdaptStep, ...] = (
     fill_missing_thinking,
     drop_blank_text,
     drop_cache_marks,
+    omit_images,
 )
 TURN_STEPS: tuple[AdaptStep, ...] = (drop_names, join_same_role_messages, insert_bridges, append_go_on)

@@ -20,6 +20,8 @@ __all__ = ["preserve_unchanged"]
 
 FULL_PROFILE = Profile(allowed_tools=True)
 """Profile with the most common field names and without restrictions: it writes everything that was read."""
+FULL_PROFILE_NEW_LIMIT = Profile(allowed_tools=True, max_tokens="max_completion_tokens")
+"""The same, for a client that limits the reply with the newer of the two fields."""
 
 
 def preserve_unchanged(
@@ -40,8 +42,11 @@ def preserve_unchanged(
     """
     if profile is None and request == original:
         return body, []
-    target, findings = wire.write_request(request, profile or FULL_PROFILE)
-    baseline, baseline_findings = wire.write_request(original, _opposite_profile(profile) if profile else FULL_PROFILE)
+    client_profile = FULL_PROFILE_NEW_LIMIT if "max_completion_tokens" in body else FULL_PROFILE
+    target, findings = wire.write_request(request, profile or client_profile)
+    baseline, baseline_findings = wire.write_request(
+        original, _opposite_profile(profile) if profile else client_profile
+    )
     merged = {key: _merge(body.get(key), baseline.get(key), value) for key, value in target.items()}
     if profile is None:
         unchanged = {key: value for key, value in body.items() if baseline.get(key) == target.get(key)}

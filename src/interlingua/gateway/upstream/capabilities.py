@@ -1,0 +1,167 @@
+"""Capabilities of models that the gateway learns from their servers while it runs.
+
+A server that refuses a request often states why: it has no tool parser, the model accepts no images, the reply may not
+be that long. The request is then changed and sent again, and later requests are changed before they are sent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from interlingua.gateway.routing.routes import Route
+from interlingua.upstreams.refusals import Refusal, RefusalKind
+from interlingua.wires import get_wire
+
+__all__ = ["CapabilityMemory", "corrected_route", "fit_reply"]
+
+MAX_REMEMBERED_MODELS = 1000
+"""Maximum number of models: clients can send any model name."""
+MIN_REPLY_TOKENS = 1024
+"""Tokens that must be left for a reply. With fewer the prompt counts as too long, so that agents compact it."""
+SPARE_TOKENS = 64
+"""Tokens that are left free because the chat template adds some to the prompt that no estimate counts."""
+ESTIMATE_MARGIN = 1.1
+"""Factor for an estimated prompt, so that it is rarely too low."""
+MIN_BYTES_PER_TOKEN = 2
+"""A text has at least so many bytes for each token, in all languages that models are used with."""
+
+REFUSAL_MESSAGES: dict[RefusalKind, tuple[str, str]] = {
+    "no-tool-parser": (
+        "the server has no tool parser: it receives tool_choice none, and the gateway parses the calls from the text",
+        "this works as it is; vLLM's own parser needs --enable-auto-tool-choice --tool-call-parser NAME",
+    ),
+    "window": (
+        "prompt and requested reply exceed the context window: the gateway lowers the token limit of replies",
+        "for longer replies raise --max-model-len (vLLM), --context-length (SGLang) or -c (llama.cpp)",
+    ),
+    "reply-limit": (
+        "the requested reply is longer than the model allows: the gateway lowers the token limit of replies",
+        "to avoid the first refusal, lower the limit of the client",
+    ),
+    "no-images": (
+        "the model accepts no images: the gateway sends a note in the place of each image",
+        "if the model has vision, start its server with it (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt)",
+    ),
+}
+"""Log message and hint for each kind of refusal."""
+
+LearnedCallback = Callable[[Route, str, str], None]
+
+
+class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known about a model at an upstream. A field with its default is not known."""
+
+    profile_changes: dict[str, Any] = {}
+    """Fields of the upstream's profile that differ for this model."""
+    window: int = 0
+    """Context window in tokens."""
+
+
+class CapabilityMemory:
+    """Capabilities by upstream and model, of this process.
+
+    Args:
+        on_learned: Called with the route, a message and a hint, once for each fact.
+    """
+
+    def __init__(self, on_learned: LearnedCallback) -> None:
+        self._on_learned = on_learned
+        self._models: OrderedDict[tuple[str, str], Capabilities] = OrderedDict()
+
+    def apply(self, route: Route) -> Route:
+        """Return the route with what is known about its model."""
+        known = self._models.get(_key(route))
+        if known is None:
+            return route
+        self._models.move_to_end(_key(route))
+        return _with_profile(msgspec.structs.replace(route, window=known.window), known.profile_changes)
+
+    def learn(self, route: Route, refusal: Refusal) -> None:
+        """Remember what the upstream refused."""
+        known = self._models.get(_key(route), Capabilities())
+        changes = {**known.profile_changes, **_profile_changes(refusal)}
+        learned = Capabilities(changes, refusal.window or known.window)
+        if learned == known:
+            return
+        self._remember(route, learned)
+        message, hint = REFUSAL_MESSAGES[refusal.kind]
+        self._on_learned(route, message, hint)
+
+    def learn_window(self, route: Route, window: int) -> None:
+        """Remember the context window that the upstream reports."""
+        known = self._models.get(_key(route), Capabilities())
+        if known.window != window:
+            self._remember(route, msgspec.structs.replace(known, window=window))
+
+    def _remember(self, route: Route, capabilities: Capabilities) -> None:
+        self._models[_key(route)] = capabilities
+        self._models.move_to_end(_key(route))
+        if len(self._models) > MAX_REMEMBERED_MODELS:
+            self._models.popitem(last=False)
+
+
+def corrected_route(route: Route, refusal: Refusal, estimate_tokens: Callable[[], int]) -> Route | None:
+    """Return the route for the request without what the upstream refused; None if no change can help.
+
+    Args:
+        route: The route of the refused request.
+        refusal: What the upstream refused.
+        estimate_tokens: Returns the estimated length of the prompt. Called only if the upstream has not counted it.
+    """
+    if refusal.kind != "window":
+        return _with_profile(route, _profile_changes(refusal))
+    if not refusal.reply or refusal.left < min(MIN_REPLY_TOKENS, refusal.reply):
+        return None
+    if refusal.is_input_exact:
+        return _limit_reply(route, refusal.left)
+    if not get_wire(route.upstream.api).TRAITS.requires_max_tokens:
+        return _with_profile(route, {"token_limit": False})
+    left = refusal.window - int(estimate_tokens() * ESTIMATE_MARGIN) - SPARE_TOKENS
+    return _limit_reply(route, min(left, refusal.reply // 2)) if left >= MIN_REPLY_TOKENS else None
+
+
+def fit_reply(route: Route, requested: int, body_bytes: int, estimate_tokens: Callable[[], int]) -> Route:
+    """Return the route with a token limit that the context window leaves for the reply, if the window is known.
+
+    Args:
+        route: The route, with the window.
+        requested: Token limit that the client requests.
+        body_bytes: Size of the client's request.
+        estimate_tokens: Returns the estimated length of the prompt. Called only if the reply may not fit.
+    """
+    if not route.window or body_bytes // MIN_BYTES_PER_TOKEN + requested + SPARE_TOKENS <= route.window:
+        return route
+    left = route.window - int(estimate_tokens() * ESTIMATE_MARGIN) - SPARE_TOKENS
+    # A prompt that leaves less is sent as it is: only the upstream knows its real length.
+    return _limit_reply(route, left) if MIN_REPLY_TOKENS <= left < requested else route
+
+
+def _limit_reply(route: Route, tokens: int) -> Route:
+    """Return the route with a token limit of replies, unless its own is lower."""
+    largest = route.profile.largest
+    return _with_profile(route, {"largest": min(tokens, largest) if largest else tokens})
+
+
+def _key(route: Route) -> tuple[str, str]:
+    return route.upstream.url, route.model
+
+
+def _profile_changes(refusal: Refusal) -> dict[str, Any]:
+    """Return the fields of the profile for what the upstream refused, for all requests."""
+    match refusal.kind:
+        case "no-tool-parser":
+            return {"unparsed_choices": ("auto", "required") if refusal.forced else ("auto",)}
+        case "no-images":
+            return {"vision": False}
+        case "reply-limit":
+            return {"largest": refusal.largest}
+        case "window":
+            return {}
+
+
+def _with_profile(route: Route, changes: dict[str, Any]) -> Route:
+    return msgspec.structs.replace(route, profile=msgspec.structs.replace(route.profile, **changes))
