@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.upstream_server import UpstreamServer, send_response
+
 AGENT = f"""\
 #!{sys.executable}
 import json, os, pathlib, signal, sys, time, urllib.error, urllib.request
@@ -231,6 +233,20 @@ def test_failures_of_previous_runs_are_not_reported(sandbox: Sandbox) -> None:
     (sandbox.folder / "gateway.log").write_text("2026-01-01T00:00:00.000Z 502 upstream-failed of another run\n")
     run = sandbox.run("claude", "--demo", "--log", "gateway.log", do="exit")
     assert "of another run" not in run.end()[1]
+
+
+def test_context_and_reply_limit_follow_the_window_that_the_upstream_reports(sandbox: Sandbox) -> None:
+    upstream = UpstreamServer()
+    models = {"data": [{"id": "qwen3", "owned_by": "vllm", "max_model_len": 40960}]}
+    upstream.add("None", send_response("200 OK", json.dumps(models).encode()))  # GET requests name no model
+    try:
+        run = sandbox.run("claude", "--upstream", upstream.url, "--model", "qwen3")
+        assert "a context window of 40960 tokens" in run.end()[1]
+    finally:
+        upstream.stop()
+    environment = run.report_data()["settings"]["env"]
+    assert environment["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "40960"
+    assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "10240"
 
 
 def test_context_option(sandbox: Sandbox) -> None:

@@ -17,6 +17,8 @@ MODEL_VARIABLES = (
 )
 """All are set to the target model. Claude Code uses the small model in the background, under a name that the gateway
 need not know."""
+MAX_REPLY_TOKENS = 32_000
+"""Claude Code's own limit for unknown models."""
 CONFLICTING_VARIABLES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -36,6 +38,9 @@ def setup(target: AgentTarget) -> AgentSetup:
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(
             target.context_tokens
         ),  # otherwise it assumes a window of a million tokens for unknown models
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(
+            min(target.max_reply_tokens, MAX_REPLY_TOKENS)
+        ),  # otherwise it requests 32,000 tokens, which servers with a smaller window refuse
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     return AgentSetup(

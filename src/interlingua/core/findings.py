@@ -144,6 +144,7 @@ FINDING_KINDS: dict[str, str] = {
     "bridge": "a user message directly after results, which the upstream rejects: an assistant message is inserted",
     "go-on": "a conversation that ends with an assistant message, which the upstream rejects: a user message is added",
     "max-tokens": "a token limit above the upstream's maximum: reduced to the maximum",
+    "prompt-truncated": "a prompt longer than the context of a server that silently removes its beginning: sent anyway",
     "budget-lowered": "a thinking budget that leaves no tokens for the answer: lowered",
     "stop-dropped": "stop sequences that the upstream does not accept: dropped",
     "setting-dropped": "a setting that the upstream does not support: dropped",

@@ -32,7 +32,9 @@ from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
+from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
+from interlingua.upstreams.profile import Profile
 
 __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]
 
@@ -126,6 +128,7 @@ class GatewayState:
         self.token_calibration = EstimateCalibration(events=memory.events)
         self.retry_policies = RetryPolicies(self._on_circuit_change, events=memory.events)
         self.capabilities = CapabilityMemory(self._on_capability_learned)
+        self.server_probes = ServerProbes(self.run_in_background, self._on_server_detected)
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
         self.work_threads = WorkThreads()
@@ -186,6 +189,9 @@ class GatewayState:
 
     def _on_capability_learned(self, route: Route, message: str, hint: str) -> None:
         self.log.info(message, upstream=route.name, model=route.model, hint=hint)
+
+    def _on_server_detected(self, route: Route, profile: Profile) -> None:
+        self.log.info("model server detected", upstream=route.name, profile=profile.name)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run short clean-up work after the client has received its response."""

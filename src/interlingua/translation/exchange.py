@@ -57,6 +57,9 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str | Dialect = "auto"
     extra: Mapping[str, Any] = {}
     """Additional fields of the request body."""
+    is_profile_detected: bool = False
+    """True if the profile was detected by the answers of the server. The identity of the upstream does not depend on
+    it, because earlier replies were signed before."""
 
     @property
     def identity(self) -> str:
@@ -65,7 +68,8 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
         It is the profile name, because one upstream can be configured under several names. Unknown upstreams all share
         one profile, so their own name is used, with `@`: an unknown upstream that is named `openai` is not OpenAI.
         """
-        return f"@{self.name}" if self.profile.name == UNKNOWN else self.profile.name
+        is_configured = self.profile.name != UNKNOWN and not self.is_profile_detected
+        return self.profile.name if is_configured else f"@{self.name}"
 
 
 class Exchange:

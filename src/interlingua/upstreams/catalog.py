@@ -200,6 +200,7 @@ OLLAMA = Profile(
     parallel=False,  # its documentation lists the supported fields
     user=False,  # the same
     strict_tools=False,  # not verified: not seen in its documentation
+    truncates=True,  # its documentation; users' reports: the tools at the beginning of the prompt are lost
 )
 
 PROFILES = (

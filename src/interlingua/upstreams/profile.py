@@ -45,6 +45,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     token_limit: bool = True
     """True if the client's token limit is sent. If not, the reply may fill what is left of the context window, unless
     the wire requires a limit."""
+    truncates: bool = False
+    """True if the server silently removes the beginning of a prompt that is longer than its context window."""
     system_role: Literal["system", "developer"] = "system"
     """Role of system messages in chat completions, and in Responses after the first."""
     system_anywhere: bool = True

@@ -17,6 +17,7 @@ from interlingua.gateway.settings.schema import Retries, Settings, Upstream
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
+from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
 from interlingua.translation.upstream_errors import UpstreamFailed
 
@@ -32,11 +33,13 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
 
     retry_policies, capabilities = RetryPolicies(lambda *_: None), CapabilityMemory(lambda *_: None)
 
+    probes = ServerProbes(lambda probe: probe.close(), lambda *_: None)
+
     async def send() -> None:
         async with aiohttp.ClientSession() as session:
             memory = MemoryBudget(lambda: settings.limits.memory).open_share()
             access = UpstreamAccess(
-                session, settings, EstimateCalibration(), retry_policies, capabilities, WorkThreads()
+                session, settings, EstimateCalibration(), retry_policies, capabilities, probes, WorkThreads()
             )
             failover = UpstreamFailover(access, client_request, exchange, None, memory)
             await failover.open_reply(Routes(settings).find("m"))

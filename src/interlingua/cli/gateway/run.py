@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import aiohttp
 import msgspec
 
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentSetup, AgentTarget
@@ -75,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--context",
         metavar="N",
-        help=f"size of the model's context window in tokens; default: {DEFAULT_CONTEXT_TOKENS}",
+        help=f"context window of the model in tokens; default: what the upstream reports, or {DEFAULT_CONTEXT_TOKENS}",
     )
     gateway_options.add_upstream_options(parser)
     gateway_options.add_observability_options(parser)
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from interlingua.gateway.processes.sidecar import run_sidecar
 
     agent = AGENTS[args.agent]
-    api, context = _resolve_api(agent, args.api), _resolve_context(agent, args.context)
+    api, requested_context = _resolve_api(agent, args.api), _resolve_context(agent, args.context)
     if shutil.which(agent.command) is None:
         raise BadInput(f"{agent.title} is not installed: no {agent.command} on PATH", _install_hint(agent))
     key = secrets.token_urlsafe(24)
@@ -97,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
     check_settings(loaded)
     model = args.model or _first_model(loaded)
     route = _resolve_route(loaded, model)
+    unreachable_note = _unreachable_note(route)
+    context = requested_context or (not unreachable_note and _upstream_context(agent, route)) or DEFAULT_CONTEXT_TOKENS
     listener = bind_sockets(loaded.settings)[0]
     base = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
     seal_key, key_problem = (b"", "") if loaded.settings.seal_key else load_or_create_key()
@@ -108,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         )
         _write_files(config, setup)
         with _open_log(log) as log_fd:
-            for note in (*loaded.notes, key_problem, _unreachable_note(route)):
+            for note in (*loaded.notes, key_problem, unreachable_note):
                 if note:
                     console.print_stderr(f"interlingua: note: {note}")
             console.print_stderr(_describe_route(agent, api, base, route, context))
@@ -132,9 +136,9 @@ def _resolve_api(agent: Agent, requested: str | None) -> str:
 
 
 def _resolve_context(agent: Agent, requested: str | None) -> int:
-    """Return the size of the context window in tokens."""
+    """Return the size of the context window in tokens; 0 if it is not specified."""
     if requested is None:
-        return DEFAULT_CONTEXT_TOKENS
+        return 0
     if not agent.has_context_setting:
         raise UsageError(
             f"--context does not work with {agent.title}",
@@ -146,6 +150,19 @@ def _resolve_context(agent: Agent, requested: str | None) -> int:
             f"for example: --context {DEFAULT_CONTEXT_TOKENS}",
         )
     return int(requested)
+
+
+def _upstream_context(agent: Agent, route: Route) -> int:
+    """Return the context window that the upstream reports for the model; 0 if it reports none."""
+    from interlingua.gateway.upstream.connector import make_connector
+    from interlingua.gateway.upstream.server_probe import find_window, is_probed
+
+    async def ask_upstream() -> int:
+        async with aiohttp.ClientSession(connector=make_connector()) as session:
+            return await find_window(session, route)
+
+    window = asyncio.run(ask_upstream()) if agent.has_context_setting and is_probed(route) else 0
+    return window if window >= MIN_CONTEXT_TOKENS else 0
 
 
 def _resolve_route(loaded: LoadedSettings, model: str) -> Route:

@@ -38,6 +38,7 @@ from interlingua.gateway.upstream.http_client import (
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
+from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
@@ -62,6 +63,7 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     calibration: EstimateCalibration
     retry_policies: RetryPolicies
     capabilities: CapabilityMemory
+    server_probes: ServerProbes
     work_threads: WorkThreads
 
 
@@ -120,6 +122,7 @@ class UpstreamFailover:
         self._calibration = access.calibration
         self._retry_policies = access.retry_policies
         self._capabilities = access.capabilities
+        self._server_probes = access.server_probes
         self._work_threads = access.work_threads
         self._client_request = client_request
         self._record = record
@@ -160,13 +163,21 @@ class UpstreamFailover:
         Raises:
             InterlinguaError: The request cannot be translated.
         """
-        return await self._translate_request(self._capabilities.apply(route))
+        client_request = self._client_request
+        described = await self._server_probes.describe(
+            self._session, route, client_request.headers, client_request.passthrough_key
+        )
+        return await self._translate_request(self._capabilities.apply(described))
 
     async def _translate_request(self, route: Route) -> UpstreamRequest:
         size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
         upstream_request = await self._work_threads.run(
             self._client_request.client_id, size, prepare_upstream_request, self._client_request, route, *arguments
         )
+        if tokens := upstream_request.truncated_tokens:
+            message = f"about {tokens} tokens for a context of {route.window}: {route.name} removes the beginning"
+            self._report("prompt-truncated", message)
+            self._capabilities.report_truncation(route, tokens)
         # It can be larger than the client's, because sealed thinking is unpacked.
         self._memory.resize(max(self._memory.size, 2 * len(upstream_request.exchange.body)))
         return upstream_request

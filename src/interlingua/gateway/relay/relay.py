@@ -212,6 +212,7 @@ class Relay:
             calibration=gateway.token_calibration,
             retry_policies=gateway.retry_policies,
             capabilities=gateway.capabilities,
+            server_probes=gateway.server_probes,
             work_threads=gateway.work_threads,
         )
 

@@ -13,7 +13,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 from interlingua.gateway.tokens.estimator import estimate_tokens
-from interlingua.gateway.upstream.capabilities import fit_reply
+from interlingua.gateway.upstream.capabilities import fit_reply, truncated_prompt
 from interlingua.translation.exchange import Exchange, ReplyReceiver
 from interlingua.upstreams.adapt.generation_settings import DEFAULT_MAX_TOKENS
 from interlingua.wires import get_wire
@@ -55,6 +55,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     exchange: Exchange
     input_tokens: int
     """Estimated number of input tokens; 0 if it is not reported to the client."""
+    truncated_tokens: int = 0
+    """Estimated length of a prompt that the server will truncate, in tokens; 0 if it fits."""
 
     def receive(self, content_type: str, max_body_bytes: int) -> ReplyReceiver:
         """Return the receiver for a reply with this content type."""
@@ -82,8 +84,14 @@ def prepare_upstream_request(
     )
     strict = settings.history == "strict"
     route = _fit_reply(client_request, route, calibration)
+    truncated_tokens = truncated_prompt(
+        route, client_request.body_size, lambda: estimate_tokens(client_request.body, route.model)
+    )
     exchange = Exchange(client_request.wire, client_request.body, route.target, options, strict=strict)
-    return UpstreamRequest(route, exchange, _estimate_input_tokens(client_request, route, calibration, record))
+    input_tokens = _estimate_input_tokens(client_request, route, calibration, record)
+    if truncated_tokens:
+        record.estimated_tokens = 0  # the usage of a truncated prompt says nothing about estimates
+    return UpstreamRequest(route, exchange, input_tokens, truncated_tokens)
 
 
 def _fit_reply(client_request: ClientRequest, route: Route, calibration: EstimateCalibration) -> Route:

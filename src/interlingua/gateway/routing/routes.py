@@ -51,6 +51,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Additional fields of the request body: those of the upstream, overridden by those of the model."""
     window: int = 0
     """Context window of the model in tokens, as its server reports it; 0: unknown."""
+    is_profile_detected: bool = False
+    """True if the profile was detected by the answers of the server."""
 
     @property
     def target(self) -> UpstreamTarget:
@@ -62,6 +64,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
             model=self.model,
             dialect=self.dialect,
             extra=self.extra,
+            is_profile_detected=self.is_profile_detected,
         )
 
     @property

@@ -100,7 +100,8 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Dialect in which the models of this upstream write tool calls. A dialect name; auto: chosen by the model id;
     detect: detected in the text of the reply."""
     profile: str = "auto"
-    """Profile of the upstream: one of the profiles built into `interlingua`. auto: chosen by the URL."""
+    """Profile of the upstream: one of the profiles built into `interlingua`. auto: chosen by the URL; if that is
+    unknown, by what the server answers to GET requests for its model list and its version. any: no profile."""
     ids: Literal["auto", "any", "functions", "nine"] = "auto"
     """Format of tool call ids in the conversation history that the upstream accepts. auto: as in the profile; any: ids
     are sent unchanged; functions: functions.NAME:N, as for Kimi; nine: nine letters and digits, as for Mistral."""

@@ -16,7 +16,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.upstreams.refusals import Refusal, RefusalKind
 from interlingua.wires import get_wire
 
-__all__ = ["CapabilityMemory", "corrected_route", "fit_reply"]
+__all__ = ["CapabilityMemory", "corrected_route", "fit_reply", "truncated_prompt"]
 
 MAX_REMEMBERED_MODELS = 1000
 """Maximum number of models: clients can send any model name."""
@@ -48,6 +48,10 @@ REFUSAL_MESSAGES: dict[RefusalKind, tuple[str, str]] = {
     ),
 }
 """Log message and hint for each kind of refusal."""
+TRUNCATION_HINT = (
+    "the model loses its instructions and tools; start the server with OLLAMA_CONTEXT_LENGTH=65536, or set num_ctx in"
+    " the model's Modelfile"
+)
 
 LearnedCallback = Callable[[Route, str, str], None]
 
@@ -59,6 +63,8 @@ class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fields of the upstream's profile that differ for this model."""
     window: int = 0
     """Context window in tokens."""
+    reported_window: int = 0
+    """Window for which the log reports a truncated prompt."""
 
 
 class CapabilityMemory:
@@ -78,24 +84,27 @@ class CapabilityMemory:
         if known is None:
             return route
         self._models.move_to_end(_key(route))
-        return _with_profile(msgspec.structs.replace(route, window=known.window), known.profile_changes)
+        window = known.window or route.window
+        return _with_profile(msgspec.structs.replace(route, window=window), known.profile_changes)
 
     def learn(self, route: Route, refusal: Refusal) -> None:
         """Remember what the upstream refused."""
         known = self._models.get(_key(route), Capabilities())
         changes = {**known.profile_changes, **_profile_changes(refusal)}
-        learned = Capabilities(changes, refusal.window or known.window)
+        learned = msgspec.structs.replace(known, profile_changes=changes, window=refusal.window or known.window)
         if learned == known:
             return
         self._remember(route, learned)
         message, hint = REFUSAL_MESSAGES[refusal.kind]
         self._on_learned(route, message, hint)
 
-    def learn_window(self, route: Route, window: int) -> None:
-        """Remember the context window that the upstream reports."""
+    def report_truncation(self, route: Route, tokens: int) -> None:
+        """Report a prompt that the server truncates: once for each model, and again if its window changes."""
         known = self._models.get(_key(route), Capabilities())
-        if known.window != window:
-            self._remember(route, msgspec.structs.replace(known, window=window))
+        if known.reported_window != route.window:
+            self._remember(route, msgspec.structs.replace(known, reported_window=route.window))
+            message = f"a prompt of about {tokens} tokens is truncated to the context of {route.window} tokens"
+            self._on_learned(route, message, TRUNCATION_HINT)
 
     def _remember(self, route: Route, capabilities: Capabilities) -> None:
         self._models[_key(route)] = capabilities
@@ -138,6 +147,20 @@ def fit_reply(route: Route, requested: int, body_bytes: int, estimate_tokens: Ca
     left = route.window - int(estimate_tokens() * ESTIMATE_MARGIN) - SPARE_TOKENS
     # A prompt that leaves less is sent as it is: only the upstream knows its real length.
     return _limit_reply(route, left) if MIN_REPLY_TOKENS <= left < requested else route
+
+
+def truncated_prompt(route: Route, body_bytes: int, estimate_tokens: Callable[[], int]) -> int:
+    """Return the estimated tokens of a prompt that the server will truncate without an error; 0 if it fits.
+
+    Args:
+        route: The route, with the window.
+        body_bytes: Size of the client's request.
+        estimate_tokens: Returns the estimated length of the prompt. Called only if the prompt may be too long.
+    """
+    if not route.profile.truncates or not route.window or body_bytes // MIN_BYTES_PER_TOKEN <= route.window:
+        return 0
+    tokens = estimate_tokens()
+    return tokens if tokens > route.window * ESTIMATE_MARGIN else 0
 
 
 def _limit_reply(route: Route, tokens: int) -> Route:
