@@ -17,7 +17,7 @@ _CONTENT_EVENTS = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, e
 
 
 class ReplyStats:
-    __slots__ = ("calls", "content_bytes", "failure", "has_content", "stop", "usage")
+    __slots__ = ("calls", "content_bytes", "failure", "has_content", "stop", "upstream_id", "usage")
 
     def __init__(self) -> None:
         self.has_content = False

@@ -18,6 +18,7 @@ from interlingua.errors import BadInput
 
 __all__ = [
     "TEXT_INPUT_SCHEMA",
+    "TOOL_FOUND_TEXT",
     "Tool",
     "ToolSet",
     "ToolsLike",
@@ -49,6 +50,9 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 TOOL_EXAMPLE_HINT = (
     'write {"type": "function", "function": {"name": …, "parameters": {…}}} or {"name": …, "input_schema": {…}}'
 )
+
+TOOL_FOUND_TEXT = "[the tool {} can be called from now on]"
+"""Text in the place of a reference to a deferred tool that a search has found, with its name."""
 
 
 class Tool(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -44,6 +44,8 @@ class WireTraits(msgspec.Struct, frozen=True, kw_only=True):
     """True if a request can contain stop sequences."""
     has_allowed_tools: bool = False
     """True if the tool choice can name several tools."""
+    has_tool_references: bool = False
+    """True if tools can be deferred until a tool result refers to them (`defer_loading`, `tool_reference`)."""
     has_own_call_ids: bool = False
     """True if the protocol defines the format of call ids. If so, the format of the profile does not apply."""
     has_refusal_field: bool = False

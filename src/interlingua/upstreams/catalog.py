@@ -38,6 +38,7 @@ ANTHROPIC = Profile(
     billing_line=True,
     thinking="budget",
     efforts=("low", "medium", "high", "xhigh", "max"),  # its SDK; older models support fewer
+    tool_search=True,  # its documentation
     own_seals=True,
     seal_wire="anthropic-messages",  # users' reports: "Invalid signature in thinking block" after switching models
     thinking_first=True,  # users' reports: a turn must start with a thinking block, also in a tool loop

@@ -88,6 +88,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     allowed_tools: bool = False
     """True if `tool_choice` may name several tools in chat completions. If not, only those tools are offered. Responses
     supports this, Messages does not."""
+    tool_search: bool = False
+    """True if the upstream supports deferred tools in Messages (`defer_loading`). If not, it receives the tools that a
+    search has found; with a search that the upstream would run itself, it receives all of them."""
     choice_none: bool = True
     """True if `tool_choice` may be `none`. If not, no tool is offered."""
     unparsed_choices: tuple[ToolChoiceMode, ...] = ()

@@ -13,7 +13,7 @@ from interlingua import events as ev
 from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
 from interlingua.core.wire_traits import WireTraits
-from interlingua.upstreams.adapt import call_id_formats, messages, thinking, tool_files
+from interlingua.upstreams.adapt import call_id_formats, messages, thinking, tool_files, tool_search
 from interlingua.upstreams.adapt import generation_settings as settings
 from interlingua.upstreams.adapt.context import AdaptContext, AdaptStep
 from interlingua.upstreams.profile import Profile
@@ -22,6 +22,7 @@ __all__ = ["adapt", "adapt_to_model"]
 
 ADAPT_STEPS = (
     thinking.drop_foreign_signatures,
+    tool_search.resolve_deferred_tools,
     *messages.CONTENT_STEPS,
     call_id_formats.rebuild_call_ids,
     tool_files.move_files,

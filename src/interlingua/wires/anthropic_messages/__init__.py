@@ -36,6 +36,7 @@ SINGLE_CHOICE = True
 TRAITS = WireTraits(
     wire=NAME,
     requires_max_tokens=True,
+    has_tool_references=True,
     requires_message=True,  # the system prompt is not a message
     accepts_blank_text=False,
     has_own_call_ids=True,

@@ -14,7 +14,7 @@ import msgspec
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.core.tools import Tool, is_hosted
+from interlingua.core.tools import TOOL_FOUND_TEXT, Tool, is_hosted
 from interlingua.errors import BadRequest
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 ERROR_PREFIX = "[tool error]"
-_TOOL_FOUND_TEXT = "[the tool {} can be called from now on]"
 
 
 # ── text and content ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,7 +95,7 @@ def as_text(piece: Content, notes: FindingCollector, path: str) -> str | None:
             return "[an image that cannot be shown here]"
         case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
             notes.report("content-as-text", "a reference to a tool: sent as text", path)
-            return _TOOL_FOUND_TEXT.format(name)
+            return TOOL_FOUND_TEXT.format(name)
         case Extra(data={"text": str(text)}):
             notes.report("content-as-text", f"{_describe_type(piece)} of {piece.wire}: sent as its text", path)
             return text
@@ -120,7 +119,7 @@ def _extra_text(data: Mapping[str, Any]) -> str:
             found_tools = (
                 tool for definition in tools if not is_hosted(definition) for tool in Tool.read_all(definition)
             )
-            return "\n".join(_TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools)
+            return "\n".join(TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools)
         case (
             {"type": "agent_message" | "search_result", "content": content}
             | {"type": "local_shell_call_output" | "shell_call_output", "output": content}
