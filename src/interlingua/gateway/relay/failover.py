@@ -98,12 +98,14 @@ class UpstreamFailover:
 
     __slots__ = (
         "_calibration",
+        "_capabilities",
         "_client_request",
         "_incomplete_retries_left",
         "_memory",
         "_observer",
         "_record",
         "_retry_policies",
+        "_server_probes",
         "_session",
         "_settings",
         "_work_threads",

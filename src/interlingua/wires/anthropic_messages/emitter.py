@@ -37,7 +37,7 @@ _EVENT_NAME_LINE = re.compile(rb"(?:^|[\r\n])event: ?([^\r\n]*)[\r\n]")
 class MessagesEmitter:
     """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
 
-    __slots__ = ("_served_as", "_writer", "fast", "findings")
+    __slots__ = ("_options", "_served_as", "_writer", "fast", "findings")
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
