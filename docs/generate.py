@@ -39,6 +39,7 @@ from interlingua.gateway.settings.schema import (
     Rest,
     Retries,
     Settings,
+    State,
     Timeouts,
     Upstream,
 )
@@ -367,6 +368,7 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "limits": RequestLimits,
     "client_limits": ClientLimits,
     "capture": Capture,
+    "state": State,
     "log": Log,
 }
 """Nested settings, by their path in the file."""

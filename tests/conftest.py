@@ -22,6 +22,14 @@ settings.register_profile("search", deadline=None, print_blob=True, max_examples
 settings.load_profile(PROFILE)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the state of gateways that run in the process of a test out of the user's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def demo() -> Iterator[tuple[str, Path]]:
     """A gateway with the demo model, as users start it."""

@@ -21,6 +21,7 @@ from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import Metrics
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
+from interlingua.gateway.response_store.store import ResponseStore
 from interlingua.gateway.routing.routes import Route, Routes, routes_for
 from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
@@ -59,6 +60,10 @@ class ActiveConfig(msgspec.Struct, frozen=True):
         """
         is_shared = len(set(self.settings.keys)) > 1
         return hmac.digest(self.seal_key, client_id.encode(), sha256) if is_shared else self.seal_key
+
+    def owner_for(self, client_id: str) -> str:
+        """Return the owner of the responses that are stored for this client. The API key cannot be derived from it."""
+        return hmac.digest(self.seal_key_for(client_id), b"owner of stored responses", sha256).hex()
 
 
 class ActiveRequest(Protocol):
@@ -132,6 +137,7 @@ class GatewayState:
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
         self.work_threads = WorkThreads()
+        self.response_store = ResponseStore.open(settings.state)
         self.ready = True
         """True while this worker accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
@@ -211,6 +217,8 @@ class GatewayState:
         if self.session is not None:
             await self.session.close()
         self.work_threads.close()
+        if self.response_store is not None:
+            self.response_store.close()
         for captures in self._captures.values():
             captures.close()
         self.tracer.close()

@@ -49,6 +49,12 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     """True if most servers of this API have the count path, and servers of other APIs do not."""
     version_headers: Mapping[str, str] = {}
     """Headers that every request needs."""
+    stores_replies: bool = False
+    """True if clients can refer to earlier replies by id, so that the server has to store them."""
+    compact_path: str = ""
+    """Path that returns a summary of a conversation, as a sealed item; empty if the API has none."""
+    has_websocket: bool = False
+    """True if clients can send several requests over a WebSocket on `path`, as events."""
     client_header: str = ""
     """Header that only clients of this API send. It identifies them on paths that several APIs share."""
     forwarded_header_prefix: str = ""

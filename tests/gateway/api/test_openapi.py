@@ -131,7 +131,44 @@ def test_post_responses_match_the_document(
     assert ("event-stream" in kind) == ("stream" in more and path not in COUNTS)
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENT["paths"] if path not in BODIES])
+STORED = [path for path in DOCUMENT["paths"] if path.startswith(("/responses/{id}", "/conversations"))]
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [(path, method.upper()) for path in STORED for method in DOCUMENT["paths"][path]]
+)
+def test_stored_responses_match_the_document(gateway: GatewayProcess, path: str, method: str) -> None:
+    fields: dict[str, Any] = {"model": "demo/kimi_k2", "input": "hi", "background": "cancel" in path}
+    items = [{"type": "message", "role": "user", "content": "hi"}]
+    is_conversation = path.startswith("/conversations")
+    kind, new = ("conversations", {"items": items}) if is_conversation else ("responses", fields)
+    _, _, created = fetch(gateway, "POST", f"/v1/{kind}", new)
+    if "{id}" not in path:
+        check(path, method, 200, "application/json", created)
+        return
+    for id, headers, status in (
+        (json.loads(created)["id"], None, 200),
+        ("resp_unknown", None, 404),
+        (json.loads(created)["id"], {"x-api-key": "wrong"}, 401),
+    ):
+        got, kind, body = fetch(gateway, method, f"/v1{path.replace('{id}', id)}", headers=headers)
+        assert got == status, body
+        check(path, method, got, kind, body)
+
+
+COMPACT = "/responses/compact"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [({"model": "demo/kimi_k2", "input": "hi"}, 200), ({"input": "hi"}, 400)]
+)
+def test_compactions_match_the_document(gateway: GatewayProcess, fields: dict[str, Any], status: int) -> None:
+    got, kind, body = fetch(gateway, "POST", f"/v1{COMPACT}", fields)
+    assert got == status, body
+    check(COMPACT, "post", got, kind, body)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENT["paths"] if path not in (*BODIES, *STORED, COMPACT)])
 @pytest.mark.parametrize("headers", [{"x-api-key": KEY}, {}, {"x-api-key": "wrong"}, {"anthropic-version": "x"}])
 def test_get_responses_match_the_document(gateway: GatewayProcess, path: str, headers: dict[str, str]) -> None:
     status, kind, body = fetch(gateway, "GET", path.replace("{id}", "demo/hermes"), headers=headers)

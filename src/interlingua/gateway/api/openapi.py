@@ -6,11 +6,18 @@ from typing import Any
 
 from interlingua import __version__
 from interlingua.gateway.api.openapi_schemas import (
+    COMPACTED_REQUEST,
+    COMPACTION,
+    CONVERSATION,
     COUNTED_REQUEST,
+    DELETED,
     EITHER_ERROR,
+    ITEM_LIST,
     KNOWN_MODEL,
     MODELS,
+    NEW_CONVERSATION,
     STATUS,
+    STORED_REPLY,
     TOKENS,
     gateway_schemas,
 )
@@ -29,7 +36,7 @@ ERROR_DESCRIPTIONS = {
     400: "The request is malformed or cannot be translated for the upstream. The message names the field.",
     401: "The API key is missing or unknown.",
     403: "The request comes from a web page, or its `host` header is not allowed (see `hosts`).",
-    404: "The model is unknown.",
+    404: "The model, the stored reply or a stored item that the request refers to is unknown.",
     405: "The path does not support this method. `allow` lists the supported methods.",
     408: "The request headers took longer than `limits.head` to arrive.",
     413: "The request exceeds a limit: its size (`limits.body`), its number of JSON values (`limits.values`), the "
@@ -118,8 +125,14 @@ def _error_responses(error: str, *statuses: int) -> Json:
 def _wire_operations(wire: Wire) -> Json:
     """Describe the endpoints of a wire, by path."""
     api, description = wire.HTTP_API, wire.API_DESCRIPTION
-    relayed = {api.path: _relay_operation(description)}
-    return relayed | ({api.count_path: _count_operation(description)} if api.count_path else {})
+    operations = {api.path: _relay_operation(description)}
+    if api.count_path:
+        operations[api.count_path] = _count_operation(description)
+    if api.has_websocket:
+        operations[api.path] |= _websocket_operation(description)
+    if api.compact_path:
+        operations[api.compact_path] = _compact_operation(description)
+    return operations | (_stored_reply_operations(wire) if api.stores_replies else {})
 
 
 def _relay_operation(api: ApiDescription) -> Json:
@@ -156,6 +169,108 @@ def _count_operation(api: ApiDescription) -> Json:
     }
 
 
+def _websocket_operation(api: ApiDescription) -> Json:
+    """Describe the handshake of a WebSocket. OpenAPI cannot describe the messages."""
+    return {
+        "get": {
+            "summary": f"{api.title} over a WebSocket: several replies on one connection",
+            "operationId": f"{api.operation_id}_websocket",
+            "responses": {
+                "101": {"description": "The WebSocket is open."},
+                **_error_responses(api.error, *AUTH_STATUSES, *COMMON_STATUSES),
+                "426": _response("The gateway accepts no WebSockets (`websocket`).", _json_content(api.error)),
+            },
+        }
+    }
+
+
+def _compact_operation(api: ApiDescription) -> Json:
+    """Describe an endpoint that returns a summary of a conversation."""
+    return {
+        "post": {
+            "summary": "Summarise a conversation, as an item that only this gateway can read",
+            "operationId": f"{api.operation_id}_compact",
+            "requestBody": {"required": True, "content": _json_content(COMPACTED_REQUEST)},
+            "responses": {
+                "200": _response("The items that replace the conversation.", _json_content(COMPACTION)),
+                **_error_responses(api.error, *ERROR_DESCRIPTIONS),
+                "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
+            },
+        }
+    }
+
+
+def _stored_reply_operations(wire: Wire) -> Json:
+    """Describe the endpoints for stored replies, by path."""
+    path, api = f"{wire.HTTP_API.path}/{{id}}", wire.API_DESCRIPTION
+    return {
+        path: {
+            "get": _stored_reply_operation(
+                "Get a stored reply, or follow one in the background",
+                "stored_reply",
+                STORED_REPLY,
+                api.error,
+                _query_parameter("stream", {"type": "boolean"}),
+                _query_parameter("starting_after", {"type": "integer"}),
+                content={"text/event-stream": {}},
+            ),
+            "delete": _stored_reply_operation("Delete a stored reply", "delete_reply", DELETED, api.error),
+        },
+        f"{path}/input_items": {
+            "get": _stored_reply_operation(
+                "List the input items of a stored reply",
+                "input_items",
+                ITEM_LIST,
+                api.error,
+                *_PAGE_PARAMETERS,
+            )
+        },
+        f"{path}/cancel": {
+            "post": _stored_reply_operation("Cancel a reply in the background", "cancel_reply", STORED_REPLY, api.error)
+        },
+        "/conversations": {"post": _create_conversation_operation(api.error)},
+        "/conversations/{id}": {
+            "get": _stored_reply_operation("Get a conversation", "conversation", CONVERSATION, api.error),
+            "delete": _stored_reply_operation("Delete a conversation", "delete_conversation", DELETED, api.error),
+        },
+        "/conversations/{id}/items": {
+            "get": _stored_reply_operation(
+                "List the items of a conversation", "conversation_items", ITEM_LIST, api.error, *_PAGE_PARAMETERS
+            )
+        },
+    }
+
+
+def _stored_reply_operation(
+    summary: str, id: str, schema: str, error: str, *parameters: Json, content: Json | None = None
+) -> Json:
+    statuses = (400, *AUTH_STATUSES, *COMMON_STATUSES, 404)
+    all_content = {**_json_content(schema), **(content or {})}
+    return {
+        "summary": f"{summary}. A client finds only what was stored for it",
+        "operationId": id,
+        "parameters": [_STORED_ID_PARAMETER, *parameters],
+        "responses": {"200": _response(f"{summary}.", all_content), **_error_responses(error, *statuses)},
+    }
+
+
+def _create_conversation_operation(error: str) -> Json:
+    statuses = (400, *AUTH_STATUSES, *COMMON_STATUSES, 404, 413, 415)
+    return {
+        "summary": "Create a conversation, which requests continue by its id",
+        "operationId": "create_conversation",
+        "requestBody": {"required": False, "content": _json_content(NEW_CONVERSATION)},
+        "responses": {
+            "200": _response("The conversation.", _json_content(CONVERSATION)),
+            **_error_responses(error, *statuses),
+        },
+    }
+
+
+def _query_parameter(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "required": False, "schema": schema}
+
+
 def _get_operation(summary: str, id: str, content: Json, *statuses: int, **fields: Any) -> Json:
     """Describe a GET endpoint that the gateway answers itself."""
     responses = {"200": _response(summary, content), **_error_responses(EITHER_ERROR, *statuses, *COMMON_STATUSES)}
@@ -168,6 +283,17 @@ def _public_operation(summary: str, id: str) -> Json:
 
 
 _TEXT_CONTENT = {"text/plain": {"schema": {"type": "string"}}}
+_PAGE_PARAMETERS = (
+    _query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+    _query_parameter("order", {"enum": ["asc", "desc"]}),
+    _query_parameter("after", {"type": "string"}),
+)
+_STORED_ID_PARAMETER = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
+}
 _MODEL_ID_PARAMETER = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _MODEL_PATHS: Json = {
     "/models": _get_operation("List all known models", "models", _json_content(MODELS), *AUTH_STATUSES),

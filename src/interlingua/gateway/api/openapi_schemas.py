@@ -8,11 +8,29 @@ import msgspec
 
 from interlingua.gateway.observability.gateway_status import GatewayStatus
 from interlingua.wires.base import Json, Wire
-from interlingua.wires.openapi import COUNT, TEXT, nullable, object_schema, schema_reference
+from interlingua.wires.openapi import COUNT, OBJECT, TEXT, nullable, nullable_list, object_schema, schema_reference
 
-__all__ = ["COUNTED_REQUEST", "EITHER_ERROR", "KNOWN_MODEL", "MODELS", "STATUS", "TOKENS", "gateway_schemas"]
+__all__ = [
+    "COMPACTED_REQUEST",
+    "COMPACTION",
+    "CONVERSATION",
+    "COUNTED_REQUEST",
+    "DELETED",
+    "EITHER_ERROR",
+    "ITEM_LIST",
+    "KNOWN_MODEL",
+    "MODELS",
+    "NEW_CONVERSATION",
+    "STATUS",
+    "STORED_REPLY",
+    "TOKENS",
+    "gateway_schemas",
+]
 
 COUNTED_REQUEST, TOKENS, KNOWN_MODEL, MODELS = "CountedRequest", "Tokens", "KnownModel", "Models"
+DELETED, ITEM_LIST, STORED_REPLY = "Deleted", "ItemList", "StoredReply"
+COMPACTED_REQUEST, COMPACTION = "CompactedRequest", "Compaction"
+CONVERSATION, NEW_CONVERSATION = "Conversation", "NewConversation"
 CONNECTION_ERROR, EITHER_ERROR, STATUS = "EarlyError", "EitherError", GatewayStatus.__name__
 """Names of the schemas."""
 
@@ -39,6 +57,50 @@ _MODELS = object_schema(
     },
     *("object", "data", "has_more", "first_id", "last_id"),
 )
+_DELETED = object_schema({"id": TEXT, "object": TEXT, "deleted": {"const": True}}, *("id", "object", "deleted"))
+_ITEM_LIST = object_schema(
+    {
+        "object": {"const": "list"},
+        "data": {"type": "array", "items": object_schema({"id": TEXT, "type": TEXT}, "id", "type")},
+        "first_id": nullable("string"),
+        "last_id": nullable("string"),
+        "has_more": {"type": "boolean"},
+    },
+    *("object", "data", "first_id", "last_id", "has_more"),
+)
+_STORED_REPLY = object_schema(
+    {
+        "id": TEXT,
+        "object": TEXT,
+        "status": {"enum": ["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]},
+        "output": {"type": "array", "items": OBJECT},
+    },
+    *("id", "object", "status", "output"),
+)
+_NEW_CONVERSATION = object_schema({"items": nullable_list(OBJECT), "metadata": nullable("object")})
+_CONVERSATION = object_schema(
+    {"id": TEXT, "object": {"const": "conversation"}, "created_at": COUNT, "metadata": OBJECT},
+    *("id", "object", "created_at", "metadata"),
+)
+_COMPACTED_REQUEST = object_schema(
+    {
+        "model": TEXT,
+        "input": {"anyOf": [nullable("string"), {"type": "array", "items": OBJECT}]},
+        "instructions": nullable("string"),
+        "previous_response_id": nullable("string"),
+    },
+    "model",
+)
+_COMPACTION = object_schema(
+    {
+        "id": TEXT,
+        "object": {"const": "response.compaction"},
+        "created_at": {"type": "number"},
+        "output": {"type": "array", "items": object_schema({"type": TEXT, "id": TEXT}, "type", "id")},
+        "usage": OBJECT,
+    },
+    *("id", "object", "created_at", "output", "usage"),
+)
 _CONNECTION_ERROR = object_schema(
     {"type": {"const": "error"}, "error": object_schema({"type": TEXT, "message": TEXT}, "type", "message")},
     *("type", "error"),
@@ -55,6 +117,13 @@ def gateway_schemas(wires: Iterable[Wire]) -> Json:
         TOKENS: _tokens(wires),
         KNOWN_MODEL: _KNOWN_MODEL,
         MODELS: _MODELS,
+        DELETED: _DELETED,
+        ITEM_LIST: _ITEM_LIST,
+        STORED_REPLY: _STORED_REPLY,
+        COMPACTED_REQUEST: _COMPACTED_REQUEST,
+        COMPACTION: _COMPACTION,
+        CONVERSATION: _CONVERSATION,
+        NEW_CONVERSATION: _NEW_CONVERSATION,
         CONNECTION_ERROR: _CONNECTION_ERROR,
         EITHER_ERROR: _either_error(wires),
         **_status_schemas(),

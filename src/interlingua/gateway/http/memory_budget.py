@@ -11,7 +11,7 @@ from collections.abc import Callable
 from interlingua.gateway.http.error_responses import OutOfMemory, TooLarge
 from interlingua.gateway.shared_memory.worker_table import SharedCount
 
-__all__ = ["UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size"]
+__all__ = ["COPIES", "UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size"]
 
 UNCHECKED_BYTES = 64 * 1024
 """What a request may hold although the budget is used up, so that large requests do not displace small ones."""

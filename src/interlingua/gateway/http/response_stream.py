@@ -39,6 +39,9 @@ class ResponseStream:
     The headers are sent with the first write. Until then the response can still become an error with its own status.
     """
 
+    can_write_now = True
+    """True if `write_now` is possible."""
+
     __slots__ = (
         "_bytes_at_last_check",
         "_connection",
@@ -111,6 +114,19 @@ class ResponseStream:
         assert self.response is not None
         await self.response.write_eof()
         return self.response
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+        """Send a complete response instead of a stream, and wait until it is written."""
+        self.bytes_sent += len(body)
+        response = web.Response(status=status, body=body, content_type="application/json", headers=headers)
+        await response.prepare(self._request)
+        await response.write_eof()
+        return response
+
+    def abort(self) -> None:
+        """Abort the connection of a client that cannot be reached."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
 
     async def _start(self) -> AbstractStreamWriter:
         """Send the headers and return the low-level writer that `StreamResponse.write` uses."""

@@ -60,7 +60,9 @@ class DirectForwarding:
         self._observer = observer
         self._secret_filter = reply.secret_filter if reply.secret_filter.has_secrets else None
         self._content = reply.response.content
-        self._connection: UpstreamConnection | None = upstream_connection(reply.response)
+        self._connection: UpstreamConnection | None = (
+            upstream_connection(reply.response) if stream.can_write_now else None
+        )
         self._translator = reply.translator
         self._tally = reply.translator.tally
         self._waiter: asyncio.Future[None] | None = None

@@ -7,31 +7,50 @@ import re
 import time
 import traceback
 from collections.abc import Awaitable, Mapping
+from contextlib import nullcontext
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import msgspec
 from aiohttp import web
 
+from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import (
     ShuttingDown,
+    TooLarge,
     TooManyRequests,
     error_body,
     native_error_body,
     retry_after_header,
     returned_headers,
 )
-from interlingua.gateway.http.memory_budget import UNCHECKED_BYTES, decoded_size
+from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES, decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import NO_TRACE
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.relay.compaction import (
+    SummaryStream,
+    compacted_response,
+    compaction_object,
+    has_compaction,
+    is_triggered,
+    response_frames,
+    summary_request,
+    unseal_summaries,
+)
 from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest
+from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
+from interlingua.gateway.response_store.recording_stream import RecordingStream
+from interlingua.gateway.response_store.store import ResponseStore
+from interlingua.gateway.response_store.stored_exchange import StoredExchange, input_items, resolve_input
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
@@ -60,25 +79,46 @@ T = TypeVar("T")
 
 
 class Relay:
-    """Handles one client request from its first byte to the end of the response."""
+    """Handles one client request from its first byte to the end of the response.
+
+    Args:
+        gateway: The gateway.
+        request: The HTTP request.
+        wire: The client's wire.
+        stream: Where the request comes from and the events go, if that is not the HTTP request itself.
+        counted_request: The request as the client's limits count it, if it is counted already.
+        compacts: The client wants a summary of the conversation instead of a reply.
+    """
 
     __slots__ = (
         "_body_size",
+        "_compacts",
         "_config",
         "_counted_request",
+        "_event_stream",
         "_exchange",
         "_gateway",
         "_memory",
         "_observer",
         "_reply",
         "_request",
+        "_stored_exchange",
         "_stream",
         "_task",
         "_trace",
         "_wire",
     )
 
-    def __init__(self, gateway: GatewayState, request: web.Request, wire: str) -> None:
+    def __init__(
+        self,
+        gateway: GatewayState,
+        request: web.Request,
+        wire: str,
+        stream: EventStream | None = None,
+        counted_request: CountedRequest | None = None,
+        *,
+        compacts: bool = False,
+    ) -> None:
         self._gateway = gateway
         self._config = gateway.config
         self._request = request
@@ -86,10 +126,13 @@ class Relay:
         self._exchange = ExchangeRecord(
             id=f"{ID_PREFIX}{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic()
         )
-        self._stream = ResponseStream(request)
+        self._compacts = compacts
+        self._event_stream = stream
+        self._stream: ResponseStream = stream or ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
-        self._counted_request: CountedRequest | None = None  # None if there are no limits per client
+        self._counted_request = counted_request  # None if there are no limits per client
+        self._stored_exchange: StoredExchange | None = None  # None if the response is not stored
         self._body_size = 0  # size of the client's body in bytes
         self._memory = gateway.memory_budget.open_share()
         self._trace = NO_TRACE
@@ -108,10 +151,26 @@ class Relay:
             self._exchange.outcome = "stopped"
             self._task.cancel()
 
+    def cancel(self) -> None:
+        """End the reply without an error, because no client waits for it any more."""
+        if self._task is not None and self._exchange.ended is None:
+            self._task.cancel()
+
+    async def run(self) -> web.StreamResponse:
+        """Handle the request of a relay that was created with other arguments than those of `handle`."""
+        return await Relay.handle(self._gateway, self._wire, self._request, self)
+
     @staticmethod
-    async def handle(gateway: GatewayState, wire: str, request: web.Request) -> web.StreamResponse:
+    async def compact(gateway: GatewayState, wire: str, request: web.Request) -> web.StreamResponse:
+        """Handle a request for a summary of a conversation."""
+        return await Relay(gateway, request, wire, compacts=True).run()
+
+    @staticmethod
+    async def handle(
+        gateway: GatewayState, wire: str, request: web.Request, relay: Relay | None = None
+    ) -> web.StreamResponse:
         """Handle a request, and return the response. Each function that awaits this one adds memory to all streams."""
-        relay = Relay(gateway, request, wire)
+        relay = relay or Relay(gateway, request, wire)
         relay._begin()
         try:
             return await relay._respond_to_request()
@@ -141,7 +200,14 @@ class Relay:
         """Send the reply of an upstream, or an error."""
         exchange = self._exchange
         try:
-            failover, routes = await self._prepare_failover()
+            client_request, routes = await self._receive_request()
+            if self._compacts:
+                return await self._compact(client_request)
+            if self._stored_exchange is not None and client_request.body.get("background") is True:
+                return await self._start_background(client_request, self._stored_exchange)
+            failover = UpstreamFailover(
+                self._upstream_access(), client_request, self._exchange, self._observer, self._memory
+            )
             return await (
                 self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
             )
@@ -169,8 +235,8 @@ class Relay:
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _prepare_failover(self) -> tuple[UpstreamFailover, list[Route]]:
-        """Check and read the client's request; return what sends it, and the routes to try."""
+    async def _receive_request(self) -> tuple[ClientRequest, list[Route]]:
+        """Check and read the client's request; return it, and the routes to try."""
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         client_id = self._config.authenticator.check_key(headers)
@@ -180,16 +246,19 @@ class Relay:
             raise ShuttingDown()
         self._check_active_requests()
         limits = settings.client_limits
-        self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
+        if self._counted_request is None:
+            self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
         body = await self._read_request_body(client_id)
         client_request = self._client_request(body, client_id)
+        routes = self._config.routes.find(client_request.model)
+        api = get_wire(self._wire).HTTP_API
+        if self._gateway.response_store is not None and api.stores_replies:
+            client_request = await self._open_stored_exchange(self._gateway.response_store, client_request, routes)
+        if api.compact_path:
+            client_request = self._read_compaction(client_request, routes)
         if self._counted_request is not None:
             await self._count_client_request(self._counted_request, client_request)
-        routes = self._config.routes.find(client_request.model)
-        failover = UpstreamFailover(
-            self._upstream_access(), client_request, self._exchange, self._observer, self._memory
-        )
-        return failover, routes
+        return client_request, routes
 
     def _check_active_requests(self) -> None:
         """Raise TooManyRequests if all workers, or this one, already handle as many requests as they may."""
@@ -235,7 +304,11 @@ class Relay:
             )
 
     async def _read_request_body(self, client_id: str) -> dict[str, Any]:
-        data = await read_body(self._request, self._config.settings.limits, self._memory)
+        limits = self._config.settings.limits
+        if self._event_stream is None:
+            data = await read_body(self._request, limits, self._memory)
+        else:
+            data = self._event_stream.body
         self._body_size, work_threads = len(data), self._gateway.work_threads
         self._memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
         if self._observer:
@@ -263,9 +336,97 @@ class Relay:
             seal_key=self._config.seal_key_for(client_id),
             client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
-            reply_id=self._exchange.id.removeprefix(ID_PREFIX),
+            reply_id=(self._event_stream and self._event_stream.reply_id) or self._exchange.id.removeprefix(ID_PREFIX),
             trace_headers=self._trace.headers,
         )
+
+    async def _open_stored_exchange(
+        self, store: ResponseStore, client_request: ClientRequest, routes: list[Route]
+    ) -> ClientRequest:
+        """Add what the request continues to its input, and prepare to store the response. Returns the request."""
+        body, owner = client_request.body, self._config.owner_for(client_request.client_id)
+        resolved = await resolve_input(store, owner, body, keep_unknown=self._has_same_wire(routes))
+        if resolved.added_bytes:
+            self._body_size += resolved.added_bytes
+            if self._body_size > (limit := self._config.settings.limits.body):
+                raise TooLarge(f"the request with what it continues is larger than {limit:,} bytes (limits.body)")
+            self._memory.grow(COPIES * resolved.added_bytes)
+        if body.get("store") is False or self._compacts:
+            if body.get("background") is True:
+                raise BadRequest("background", "needs the store", "remove `store: false`")
+        else:
+            input_json = await self._gateway.work_threads.run(
+                client_request.client_id, client_request.body_size, encode_json, input_items(body)
+            )
+            self._stored_exchange = StoredExchange(
+                store=store,
+                owner=owner,
+                previous=resolved.previous,
+                conversation=resolved.conversation,
+                input=input_json,
+                log=self._gateway.log,
+                exchange_id=self._exchange.id,
+            )
+            if self._event_stream is None:
+                self._stream = RecordingStream(self._request, self._stored_exchange.save)
+            else:
+                self._event_stream.save = self._stored_exchange.save
+        return msgspec.structs.replace(client_request, body=resolved.body, body_size=self._body_size)
+
+    def _has_same_wire(self, routes: list[Route]) -> bool:
+        """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""
+        return any(route.upstream.api == self._wire for route in routes)
+
+    def _read_compaction(self, client_request: ClientRequest, routes: list[Route]) -> ClientRequest:
+        """Read the sealed summaries in the input, and whether the client wants a new one."""
+        body, has_same_wire = client_request.body, self._has_same_wire(routes)
+        if has_compaction(body):
+            max_bytes = self._config.settings.limits.seals
+            body = unseal_summaries(body, client_request.seal_key, max_bytes, keep_unknown=has_same_wire)
+            client_request = msgspec.structs.replace(client_request, body=body)
+        self._compacts = self._compacts or (is_triggered(body) and not has_same_wire)
+        return client_request
+
+    async def _compact(self, client_request: ClientRequest) -> web.StreamResponse:
+        """Ask the model for a summary of the conversation, and send it as a sealed item."""
+        stream = SummaryStream(self._request, summary_request(client_request.body))
+        counted_request, self._counted_request = self._counted_request, None
+        interval = self._config.settings.keepalive
+        async with EarlyKeepAlive(self._stream, interval, self._headers) if client_request.stream else nullcontext():
+            await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
+        response = compacted_response(stream.final_response(), client_request.seal_key)
+        self._exchange.first_byte, self._exchange.status = time.monotonic(), 200
+        if self._request.path.endswith(get_wire(self._wire).HTTP_API.compact_path):
+            return await self._respond(200, encode_json(compaction_object(response)), {})
+        if not client_request.stream:
+            if self._stored_exchange is not None:
+                await self._stored_exchange.save(response)
+            return await self._respond(200, encode_json(response), {})
+        self._stream.headers |= self._headers()
+        await self._with_send_timeout(self._send(response_frames(response)))
+        return await self._with_send_timeout(self._stream.end())
+
+    async def _start_background(self, client_request: ClientRequest, exchange: StoredExchange) -> web.StreamResponse:
+        """Run the request in the background. Returns the response as it is now, or a stream that follows it."""
+        stream = BackgroundStream(self._request, client_request.body, exchange)
+        await stream.create()
+        counted_request, self._counted_request = self._counted_request, None
+        relay = Relay(self._gateway, self._request, self._wire, stream, counted_request)
+        self._gateway.run_in_background(_run_in_background(relay, stream))
+        self._exchange.first_byte = time.monotonic()
+        if not client_request.stream:
+            return await self._respond(200, encode_json(stream.initial_response), {})
+        return await self._follow_background(exchange, stream.response_id)
+
+    async def _follow_background(self, exchange: StoredExchange, id: str) -> web.StreamResponse:
+        self._exchange.status = 200
+        self._stream = ResponseStream(self._request)
+        self._stream.headers |= self._headers()
+        async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
+            async for frames in follow_events(exchange.store, exchange.owner, id, after=-1):
+                if frames:
+                    await self._with_send_timeout(self._send(frames))
+        return await self._with_send_timeout(self._stream.end())
 
     def _example_model(self) -> str:
         return next(iter(self._config.routes.model_ids()), "kimi-k2")
@@ -277,6 +438,8 @@ class Relay:
         self._memory.resize(len(reply.initial_data))
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
+        if self._stored_exchange is not None:
+            await self._stored_exchange.save(read_json(reply.initial_data, dict[str, Any]) or {})
         return await self._respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
@@ -385,8 +548,7 @@ class Relay:
 
     def _abort_connection(self) -> web.StreamResponse:
         """Abort the connection of a client that cannot be reached. The returned response is never sent."""
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        self._stream.abort()
         return self._stream.response or web.Response(status=CLIENT_CLOSED_STATUS)
 
     def _used_tokens(self) -> int:
@@ -410,12 +572,7 @@ class Relay:
         self._exchange.status = status
         if self._observer:
             self._observer.on_sent(body)
-        self._stream.bytes_sent += len(body)
-        all_headers = {**self._headers(), **headers}
-        response = web.Response(status=status, body=body, content_type="application/json", headers=all_headers)
-        await response.prepare(self._request)
-        await self._with_send_timeout(response.write_eof())
-        return response
+        return await self._with_send_timeout(self._stream.respond(status, body, {**self._headers(), **headers}))
 
     async def _with_send_timeout(self, operation: Awaitable[T]) -> T:
         """Await a write to the client, with `limits.send` as timeout for clients that do not read."""
@@ -469,3 +626,13 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
+
+
+async def _run_in_background(relay: Relay, stream: BackgroundStream) -> None:
+    storing = asyncio.create_task(stream.keep_stored(relay.cancel))
+    try:
+        await relay.run()
+    except asyncio.CancelledError:  # by a client that has cancelled or deleted the response
+        return
+    finally:
+        storing.cancel()

@@ -18,6 +18,7 @@ MIN_SEAL_KEY_CHARS = 16
 _GENERATE_HINT = "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
 _KEY_HINT = f"add one to `keys`, or set INTERLINGUA_KEYS; {_GENERATE_HINT}"
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
+_DATABASE_HINT = "for example: postgresql://user:password@host/database"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
 _CONTROL_CHARACTER_PROBLEM = "contains a line break or a control character"
@@ -34,6 +35,7 @@ def check_settings(settings: Settings) -> None:
         _check_upstream_headers(("upstreams", name), upstream)
     _check_client_keys(settings)
     _check_seal_key(settings)
+    _check_state(settings)
 
 
 def is_loopback(host: str) -> bool:
@@ -92,3 +94,9 @@ def _check_seal_key(settings: Settings) -> None:
     if 0 < len(settings.seal_key) < MIN_SEAL_KEY_CHARS:
         problem = f"the key has less than {MIN_SEAL_KEY_CHARS} characters and could be guessed"
         raise BadSetting(("seal_key",), problem, _GENERATE_HINT)
+
+
+def _check_state(settings: Settings) -> None:
+    state = settings.state
+    if state.store == "postgresql" and not state.url.startswith(("postgresql://", "postgres://")):
+        raise BadSetting(("state", "url"), "is not the URL of a PostgreSQL database", _DATABASE_HINT)

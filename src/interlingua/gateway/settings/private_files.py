@@ -36,14 +36,16 @@ def check_private_folder(path: Path, purpose: str) -> None:
         )
 
 
-def check_private_file(path: Path, status: os.stat_result) -> None:
-    """Raise BadInput if other users can read or write a file with this status."""
+def check_private_file(path: Path, status: os.stat_result, contents: str = "key") -> None:
+    """Raise BadInput if other users can read or write a file with this status. `contents` names what is in it."""
     if _is_of_another_user(status):
-        raise BadInput(f"another user owns {path} (user id {status.st_uid})", "delete it, so that a new key is created")
+        raise BadInput(
+            f"another user owns {path} (user id {status.st_uid})", f"delete it, so that a new {contents} is created"
+        )
     if status.st_mode & USABLE_BY_OTHERS:
         raise BadInput(
             f"other users can read or write {path} (mode {stat.S_IMODE(status.st_mode):o})",
-            f"delete it, so that a new key is created; if no other user has read it, run chmod 600 {path}",
+            f"delete it, so that a new {contents} is created; if no other user has read it, run chmod 600 {path}",
         )
 
 

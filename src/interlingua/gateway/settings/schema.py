@@ -25,6 +25,7 @@ __all__ = [
     "Retries",
     "Secret",
     "Settings",
+    "State",
     "Timeouts",
     "Upstream",
 ]
@@ -211,6 +212,26 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of capture files. The oldest files are deleted first."""
 
 
+class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Responses that the gateway stores for clients of the Responses API, so that they can continue them with
+    `previous_response_id`, run them in the background and fetch them by id. A request with `store: false`, and all
+    requests of the other APIs, store nothing."""
+
+    store: Literal["sqlite", "postgresql", "off"] = "sqlite"
+    """sqlite: in one file, shared by all workers of this gateway. postgresql: in a database that several gateways
+    share; they need the same `seal_key`, and the extra `interlingua[postgresql]`. off: nothing is stored."""
+    path: str = ""
+    """Path of the SQLite file. It is created for its owner only. If empty, responses.db in the state directory of the
+    current user."""
+    url: Secret = ""
+    """URL of the PostgreSQL database: postgresql://user:password@host/database"""
+    days: Annotated[float, Meta(gt=0)] = 30
+    """Days after which a response is deleted, counted from the last request that stored or continued it."""
+    size: Annotated[int, Meta(ge=1024 * 1024)] = 1024 * 1024 * 1024
+    """Maximum size of all stored responses, in bytes. The gateway deletes those that were not used for the longest
+    time. Default: 1 GiB."""
+
+
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
     """text: one readable line per entry. json: one JSON object per line."""
@@ -281,6 +302,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
+    state: State = State()
+    """Responses that the gateway stores."""
+    websocket: bool = True
+    """Accept WebSockets for the Responses API (`GET /v1/responses`), which Codex uses. If false, clients get 426 and
+    send their requests by POST."""
     log: Log = Log()
     """Log of the gateway."""
     keepalive: Seconds = 10

@@ -1,0 +1,213 @@
+"""WebSocket of the Responses API: several responses on one connection, one after another.
+
+The client sends a `response.create` event for each response, and receives the events of a stream, one in each message.
+The connection stays open behind a response and behind an error. The last response can be continued on the connection
+also if it is not stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from aiohttp import WSMsgType, web
+
+from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import encode_json, read_json, write_json
+from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.http.error_responses import error_body
+from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.relay.relay import Relay
+from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items
+from interlingua.gateway.state import GatewayState
+
+__all__ = ["WebSocketEndpoint"]
+
+Json = dict[str, Any]
+
+MAX_CONNECTION_SECONDS = 3600.0
+"""Time after which the client has to open a new connection, as the API defines it."""
+HEARTBEAT_SECONDS = 30.0
+"""Interval of pings. A client that does not answer is disconnected."""
+CREATE = "response.create"
+FINAL_TYPES = ("response.completed", "response.incomplete")
+_FINAL_TYPE = re.compile(r'"type"\s*:\s*"response\.(?:completed|incomplete)"')
+_HTTP_FIELDS = ("type", "stream", "stream_options", "background", "generate")
+"""Fields of an event that are no fields of the request, or that mean nothing on a WebSocket."""
+
+
+class UpgradeRequired(InterlinguaError):
+    """This gateway accepts no WebSockets. Clients send the request by POST then."""
+
+    status = 426
+    type = "invalid_request_error"
+
+
+class NotAWebSocket(InterlinguaError):
+    status = 405
+    type = "invalid_request_error"
+
+
+class ConnectionTooOld(BadRequest):
+    def __init__(self) -> None:
+        minutes = f"{MAX_CONNECTION_SECONDS / 60:g}"
+        problem, code = f"the connection is open for {minutes} minutes", "websocket_connection_limit_reached"
+        super().__init__("", problem, "open a new one", code)
+
+
+class WebSocketEndpoint:
+    """Handler of WebSockets for one wire."""
+
+    def __init__(self, gateway: GatewayState, wire: str) -> None:
+        self._gateway = gateway
+        self._wire = wire
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        config = self._gateway.config
+        config.authenticator.check_origin(request.headers)
+        config.authenticator.check_key(request.headers)
+        if request.headers.get("upgrade", "").lower() != "websocket":
+            error = NotAWebSocket("the request opens no WebSocket", "send requests by POST")
+            body = error_body(self._wire, error, "")
+            return web.Response(
+                status=error.status, body=body, content_type="application/json", headers={"allow": "POST"}
+            )
+        if not config.settings.websocket:
+            raise UpgradeRequired("this gateway accepts no WebSockets", "send the request by POST")
+        socket = web.WebSocketResponse(
+            heartbeat=HEARTBEAT_SECONDS, max_msg_size=config.settings.limits.body, compress=False
+        )
+        await socket.prepare(request)
+        await _Session(self._gateway, self._wire, request, socket).run()
+        return socket
+
+
+class _LastResponse(msgspec.Struct, frozen=True):
+    """The last response of a connection, which the next one may continue."""
+
+    id: str
+    items: list[Any]
+    """All items of its input and output."""
+    is_stored: bool
+
+
+class _Session:
+    """One connection. Its requests are handled in order: while one runs, the next ones wait unread."""
+
+    def __init__(self, gateway: GatewayState, wire: str, request: web.Request, socket: web.WebSocketResponse) -> None:
+        self._gateway = gateway
+        self._wire = wire
+        self._request = request
+        self._socket = socket
+        self._last: _LastResponse | None = None
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + MAX_CONNECTION_SECONDS
+        while not self._socket.closed:
+            try:
+                message = await self._socket.receive(max(0.0, ends_at - loop.time()))
+            except TimeoutError:
+                await self._send_error(ConnectionTooOld())
+                await self._socket.close()
+                return
+            if message.type is not WSMsgType.TEXT:
+                if message.type is WSMsgType.BINARY:
+                    await self._send_error(BadRequest("", "the message is binary", "send JSON as text"))
+                    continue
+                return  # closed, or broken
+            try:
+                await self._handle_event(message.data)
+            except InterlinguaError as error:
+                await self._send_error(error)
+
+    async def _handle_event(self, text: str) -> None:
+        event = read_json(text, dict[str, Any])
+        if event is None:
+            raise BadRequest("", "the message is not a JSON object", f"send an event of the type {CREATE}")
+        if event.get("type") != CREATE:
+            raise BadRequest("type", f"expected {CREATE}, got {event.get('type')!r:.60}")
+        body = {key: value for key, value in event.items() if key not in _HTTP_FIELDS}
+        last = self._last if body.get(PREVIOUS_ID) and self._last and self._last.id == body[PREVIOUS_ID] else None
+        self._last = None  # until this response is complete: a failed one cannot be continued, nor what it continued
+        items = [*last.items, *input_items(body)] if last is not None else input_items(body)
+        if last is not None:
+            _check_call_outputs(items)
+            if not last.is_stored:
+                body = {key: value for key, value in body.items() if key != PREVIOUS_ID} | {"input": items}
+        if event.get("generate") is False:
+            await self._acknowledge(body, items)
+        else:
+            await self._relay(body, items)
+
+    async def _relay(self, body: Json, items: list[Any]) -> None:
+        stream = _WebSocketStream(self._request, encode_json({**body, "stream": True}), self._socket)
+        await Relay(self._gateway, self._request, self._wire, stream).run()
+        if stream.final_response is not None:
+            output = as_list(stream.final_response.get("output"))
+            id = str(stream.final_response.get("id"))
+            self._last = _LastResponse(id, [*items, *output], is_stored=stream.save is not None)
+
+    async def _acknowledge(self, body: Json, items: list[Any]) -> None:
+        """Answer a request that only prepares the next one (`generate: false`): the model is not asked."""
+        id = f"resp_{uuid4().hex}"
+        response: Json = {
+            "id": id,
+            "object": "response",
+            "model": body.get("model"),
+            "output": [],
+            "status": "in_progress",
+        }
+        usage = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+        completed = {**response, "status": "completed", "usage": usage}
+        for number, (kind, fields) in enumerate((("created", response), ("completed", completed))):
+            event = {"type": f"response.{kind}", "response": fields, "sequence_number": number}
+            await self._socket.send_str(write_json(event))
+        self._last = _LastResponse(id, items, is_stored=False)
+
+    async def _send_error(self, error: InterlinguaError) -> None:
+        await self._socket.send_str(_error_event(error.status, error_body(self._wire, error, "")))
+
+
+class _WebSocketStream(EventStream):
+    """Sends each event of a response as one message. A final event is sent when the response is stored."""
+
+    def __init__(self, request: web.Request, body: bytes, socket: web.WebSocketResponse) -> None:
+        super().__init__(request, body)
+        self._socket = socket
+        self.final_response: Json | None = None
+
+    async def deliver(self, event: str) -> None:
+        if _FINAL_TYPE.search(event):
+            fields = read_json(event, dict[str, Any]) or {}
+            if fields.get("type") in FINAL_TYPES:
+                self.final_response = as_dict(fields.get("response"))
+                if self.save is not None:
+                    await self.save(self.final_response)
+        await self._socket.send_str(event)
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
+        await self._socket.send_str(_error_event(status, body))
+        return self._socket
+
+
+def _error_event(status: int, body: bytes) -> str:
+    """Return the event for an error response with this body. Its code is always a text."""
+    error = as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+    error["code"] = error.get("code") or error.get("type") or "server_error"
+    return write_json({"type": "error", "status": status, "error": error})
+
+
+def _check_call_outputs(items: list[Any]) -> None:
+    """Raise BadRequest for the output of a call that is not in the conversation."""
+    call_ids: set[str] = set()
+    for item in map(as_dict, items):
+        item_type, call_id = str(item.get("type")), str(item.get("call_id"))
+        if item_type in ("function_call_output", "custom_tool_call_output") and call_id not in call_ids:
+            raise BadRequest("input", f"no call of this conversation has the id {call_id!r:.100}")
+        if item_type.endswith("_call"):
+            call_ids.add(call_id)

@@ -1,0 +1,177 @@
+"""Compaction of a conversation: the model writes a summary, which the client keeps as one sealed item.
+
+Clients request it with an item at the end of the input (`compaction_trigger`), or with a request of its own. When the
+sealed item comes back, it is replaced by the summary. Nothing is stored for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+from aiohttp import web
+
+from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
+from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.response_store.stored_exchange import input_items
+from interlingua.wires.streaming.sse import encode_event
+
+__all__ = [
+    "SummaryStream",
+    "compacted_response",
+    "compaction_object",
+    "has_compaction",
+    "is_triggered",
+    "response_frames",
+    "summary_request",
+    "unseal_summaries",
+]
+
+Json = dict[str, Any]
+
+COMPACTION, TRIGGER = "compaction", "compaction_trigger"
+SEAL_PURPOSE = "compaction"
+"""Stands for the wire in envelopes of summaries, so that they are not taken for thinking."""
+SUMMARY_PROMPT = (
+    "Write a summary of this conversation for yourself. You will continue the work from the summary alone, without "
+    "seeing the conversation again. Include: the goals of the user and all instructions that still hold; decisions and "
+    "their reasons; what was done, with exact file names, commands, identifiers and values; results and errors that "
+    "matter; what remains to be done, and the next step. Leave out what is no longer needed. Reply with the summary "
+    "only, and call no tool."
+)
+SUMMARY_HEADER = "Summary of the conversation so far:\n\n"
+_REPLACED_FIELDS = ("stream", "store", "background", "tool_choice", "text", "stream_options")
+
+
+class SummaryFailed(InterlinguaError):
+    """The request for a summary failed."""
+
+    def __init__(self, status: int, error: Json) -> None:
+        super().__init__(f"cannot summarise the conversation: {error.get('message', '')}")
+        self.status = status
+        self.code = str(error.get("code") or "")
+
+
+class SummaryStream(EventStream):
+    """Collects the response with the summary."""
+
+    def __init__(self, request: web.Request, body: Json) -> None:
+        super().__init__(request, encode_json(body))
+        self._final_response: Json = {}
+        self._error: tuple[int, Json] = (502, {})
+
+    async def deliver(self, event: str) -> None:
+        fields = read_json(event, dict[str, Any]) or {}
+        if str(fields.get("type")).startswith("response.") and isinstance(response := fields.get("response"), dict):
+            self._final_response = response
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
+        self._error = status, as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+        return web.StreamResponse()
+
+    def final_response(self) -> Json:
+        """Return the complete response. Raises SummaryFailed if there is none, or if it has no text."""
+        response = self._final_response
+        if response.get("status") not in ("completed", "incomplete"):
+            status, error = self._error
+            raise SummaryFailed(status, error or as_dict(response.get("error")))
+        if not _text(response).strip():
+            raise SummaryFailed(502, {"message": "the model wrote no summary"})
+        return response
+
+
+def has_compaction(body: Json) -> bool:
+    """Return whether the input contains a sealed summary."""
+    return any(type(item) is dict and item.get("type") == COMPACTION for item in as_list(body.get("input")))
+
+
+def is_triggered(body: Json) -> bool:
+    """Return whether the input ends with the request for a summary."""
+    items = as_list(body.get("input"))
+    return bool(items) and as_dict(items[-1]).get("type") == TRIGGER
+
+
+def unseal_summaries(body: Json, key: bytes, max_bytes: int, *, keep_unknown: bool) -> Json:
+    """Return the request with summaries in place of sealed items.
+
+    Args:
+        body: The request. It is not changed.
+        key: The key of the client's envelopes.
+        max_bytes: Maximum size of all summaries, unpacked.
+        keep_unknown: Leave other sealed items in the request, because an upstream may have made them.
+
+    Raises:
+        BadRequest: An item cannot be read.
+        TooLarge: The summaries exceed the maximum size.
+    """
+    items: list[Any] = []
+    for position, item in enumerate(as_list(body.get("input"))):
+        fields = as_dict(item)
+        if fields.get("type") != COMPACTION:
+            items.append(item)
+            continue
+        sealed = str(fields.get("encrypted_content") or "")
+        max_bytes -= unpacked_size(sealed, key, max_bytes)
+        if max_bytes < 0:
+            raise TooLarge("the sealed summaries exceed limits.seals")
+        summary = read_value_envelope(sealed, SEAL_PURPOSE, key)
+        if summary is None and not keep_unknown:
+            problem = "cannot be read: another server made it, or the key of this gateway has changed"
+            raise BadRequest(f"input[{position}].encrypted_content", problem, "start a new conversation")
+        items.append(item if summary is None else _message(SUMMARY_HEADER + summary.value))
+    return {**body, "input": items}
+
+
+def summary_request(body: Json) -> Json:
+    """Return the request that asks the model for a summary. Tools stay, because the conversation contains calls."""
+    items = [item for item in input_items(body) if as_dict(item).get("type") != TRIGGER]
+    kept = {key: value for key, value in body.items() if key not in _REPLACED_FIELDS}
+    choice = {"tool_choice": "none"} if body.get("tools") else {}
+    return {**kept, **choice, "input": [*items, _message(SUMMARY_PROMPT)], "stream": True, "store": False}
+
+
+def compacted_response(response: Json, key: bytes) -> Json:
+    """Return the response with one sealed item in place of the summary."""
+    sealed = write_value_envelope(_text(response), SEAL_PURPOSE, "", key)
+    item = {"type": COMPACTION, "id": f"cmp_{uuid4().hex}", "encrypted_content": sealed}
+    return {**response, "status": "completed", "incomplete_details": None, "output": [item]}
+
+
+def compaction_object(response: Json) -> Json:
+    """Return the reply to a request for a compaction."""
+    fields = {key: response.get(key) for key in ("id", "created_at", "output", "usage")}
+    return {**fields, "object": "response.compaction"}
+
+
+def response_frames(response: Json) -> bytes:
+    """Return the events of a stream with this response, whose items have no deltas."""
+    events = [
+        encode_event(encode_json({**event, "sequence_number": number}), str(event["type"]))
+        for number, event in enumerate(_response_events(response))
+    ]
+    return b"".join(events)
+
+
+def _response_events(response: Json) -> Iterator[Json]:
+    started = {**response, "status": "in_progress", "output": [], "usage": None}
+    for kind in ("created", "in_progress"):
+        yield {"type": f"response.{kind}", "response": started}
+    for index, item in enumerate(response["output"]):
+        for kind in ("added", "done"):
+            yield {"type": f"response.output_item.{kind}", "output_index": index, "item": item}
+    yield {"type": "response.completed", "response": response}
+
+
+def _message(text: str) -> Json:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def _text(response: Json) -> str:
+    items = [as_dict(item) for item in as_list(response.get("output"))]
+    parts = [as_dict(part) for item in items if item.get("type") == "message" for part in as_list(item.get("content"))]
+    return "".join(str(part.get("text") or "") for part in parts)

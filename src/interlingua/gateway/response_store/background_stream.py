@@ -1,0 +1,189 @@
+"""Response in the background: its events are stored, and clients fetch it or follow it from any worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from aiohttp import web
+
+from interlingua.common.coerce import as_dict, as_int
+from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.response_store.database import DatabaseFailed
+from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
+from interlingua.gateway.response_store.stored_exchange import StoredExchange, item_ids
+from interlingua.wires.streaming.sse import encode_event, event_name
+
+__all__ = ["BackgroundStream", "current_response", "follow_events"]
+
+Json = dict[str, Any]
+
+FLUSH_SECONDS = 0.1
+"""Interval at which events are stored."""
+HEARTBEAT_SECONDS = 2.0
+"""Interval at which a response without new events shows that it is running, and looks whether it was cancelled."""
+LOST_SECONDS = 60.0
+"""Time without a sign of life after which a running response counts as failed: its worker is gone."""
+MAX_PENDING_BYTES = 64 * 1024
+"""Events that are not stored yet; more are stored at once."""
+POLL_SECONDS = 0.1
+"""Interval at which a client that follows a response gets new events."""
+FAILED = "response.failed"
+FINAL_TYPES = ("response.completed", "response.incomplete", FAILED)
+
+
+class BackgroundStream(EventStream):
+    """Stores the events of one response while it runs, and the response at its end."""
+
+    def __init__(self, request: web.Request, body: Json, exchange: StoredExchange) -> None:
+        reply_id = uuid4().hex
+        run_body = {key: value for key, value in body.items() if key not in ("background", "conversation")}
+        super().__init__(request, encode_json({**run_body, "stream": True, "store": False}), reply_id)
+        self.response_id = f"resp_{reply_id}"
+        self._exchange = exchange
+        self._lock = asyncio.Lock()
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._last_number = -1
+        self._final_response: Json | None = None
+        self.initial_response: Json = {
+            "id": self.response_id,
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "queued",
+            "background": True,
+            "model": str(body.get("model", "")),
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": as_dict(body.get("metadata")),
+            "output": [],
+            "parallel_tool_calls": True,
+            "temperature": None,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "usage": None,
+        }
+
+    async def create(self) -> None:
+        """Store the response as one that is queued."""
+        exchange = self._exchange
+        await exchange.store.save(exchange.owner, self._stored("queued", self.initial_response))
+
+    async def deliver(self, event: str) -> None:
+        fields = read_json(event, dict[str, Any])
+        if fields is None:
+            return
+        if isinstance(response := fields.get("response"), dict):  # an upstream of the same wire has its own id
+            fields["response"] = response = {**response, "id": self.response_id, "background": True}
+            if fields.get("type") in FINAL_TYPES:
+                self._final_response = response
+        data = encode_json(fields)
+        self._last_number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
+        self._pending.append(data)
+        self._pending_bytes += len(data)
+        if self._pending_bytes > MAX_PENDING_BYTES:
+            await self._flush()
+
+    async def keep_stored(self, cancel: Callable[[], None]) -> None:
+        """Store new events regularly until this task is cancelled. Calls `cancel` if the response was cancelled."""
+        stored_at = time.monotonic()
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            if not self._pending and time.monotonic() - stored_at < HEARTBEAT_SECONDS:
+                continue
+            stored_at = time.monotonic()
+            try:
+                status = await self._flush()
+            except DatabaseFailed:
+                continue  # the events are kept, and the end of the response reports the error
+            if status not in RUNNING_STATUSES:
+                cancel()
+                return
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
+        """Store the error of a request that failed before its first event."""
+        error = as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+        fields = {"code": error.get("code") or error.get("type") or "server_error", "message": error.get("message", "")}
+        response = {**self.initial_response, "status": "failed", "error": fields}
+        await self.deliver(encode_json({"type": FAILED, "sequence_number": 0, "response": response}).decode())
+        return await self.end()
+
+    async def end(self) -> web.StreamResponse:
+        await self._flush()
+        response, exchange = self._final_response, self._exchange
+        if response is not None:
+            stored = self._stored(str(response.get("status")), response)
+            if await exchange.store.finish(exchange.owner, stored) and stored.status in ("completed", "incomplete"):
+                await exchange.store.save(
+                    exchange.owner, stored, item_ids(exchange.input, response), exchange.conversation
+                )
+        return web.StreamResponse()
+
+    async def _flush(self) -> str:
+        """Store the pending events, and return the status of the response."""
+        async with self._lock:
+            events, count = b"\n".join(self._pending), len(self._pending)
+            exchange = self._exchange
+            status = await exchange.store.append_events(exchange.owner, self.response_id, self._last_number, events)
+            del self._pending[:count]
+            self._pending_bytes = sum(map(len, self._pending))
+            return status
+
+    def _stored(self, status: str, response: Json) -> StoredResponse:
+        return StoredResponse(
+            id=self.response_id,
+            previous=self._exchange.previous,
+            status=status,
+            created=time.time(),
+            input=self._exchange.input,
+            response=encode_json(response),
+        )
+
+
+def current_response(stored: StoredResponse) -> Json:
+    """Return the response object with the current status. A response whose worker is gone has failed."""
+    response = read_json(stored.response, dict[str, Any]) or {}
+    if stored.status not in RUNNING_STATUSES:
+        return {**response, "status": stored.status}
+    if stored.used < time.time() - LOST_SECONDS:
+        error = {"code": "server_error", "message": "the gateway was stopped before the response was complete"}
+        return {**response, "status": "failed", "error": error}
+    return {**response, "status": stored.status}
+
+
+async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -> AsyncIterator[bytes]:
+    """Yield the frames of all events with a higher number, until the response has ended."""
+    while True:
+        stored = await store.get(owner, id)
+        batches = await store.events_after(owner, id, after)
+        frames: list[bytes] = []
+        for line in b"\n".join(batches).splitlines():
+            event = read_json(line, _EventHead) or _EventHead()
+            if event.sequence_number > after:
+                after = event.sequence_number
+                frames.append(encode_event(line, event_name(event.type)))
+                if event.type in FINAL_TYPES:
+                    yield b"".join(frames)
+                    return
+        if frames:
+            yield b"".join(frames)
+            continue
+        if stored is None or (response := current_response(stored))["status"] not in RUNNING_STATUSES:
+            if stored is not None:  # it was cancelled, or its worker is gone: the API has no other event for that
+                event_fields = {"type": FAILED, "sequence_number": after + 1, "response": response}
+                yield encode_event(encode_json(event_fields), FAILED)
+            return
+        yield b""
+        await asyncio.sleep(POLL_SECONDS)
+
+
+class _EventHead(msgspec.Struct):
+    type: str = ""
+    sequence_number: int = -1

@@ -1,0 +1,59 @@
+"""Stream of a response that is stored: its final event is sent when the response is durable."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aiohttp import web
+
+from interlingua.common.coerce import as_dict
+from interlingua.common.jsontext.codec import read_json
+from interlingua.gateway.http.event_stream import SaveResponse
+from interlingua.gateway.http.response_stream import ResponseStream
+from interlingua.wires.streaming.sse import SseDecoder
+
+__all__ = ["RecordingStream"]
+
+FINAL_TYPES = ("response.completed", "response.incomplete")
+_FINAL_TYPE = re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"')
+
+
+class RecordingStream(ResponseStream):
+    """Holds the final event back until `save` has stored the response that is in it."""
+
+    def __init__(self, request: web.Request, save: SaveResponse) -> None:
+        super().__init__(request)
+        self._save = save
+        self._held = b""  # the final event and what follows it
+        self._response: dict[str, Any] = {}
+
+    async def write(self, data: bytes) -> None:
+        if data := self._hold_final_event(data):
+            await super().write(data)
+
+    def write_now(self, data: bytes) -> bool:
+        data = self._hold_final_event(data)
+        return super().write_now(data) if data else self.is_full
+
+    async def end(self) -> web.StreamResponse:
+        if self._held:
+            await self._save(self._response)
+            await super().write(self._held)
+        return await super().end()
+
+    def _hold_final_event(self, data: bytes) -> bytes:
+        """Return the data before the final event, and keep the rest. Each write has whole events."""
+        if self._held:
+            self._held += data
+            return b""
+        if not _FINAL_TYPE.search(data):
+            return data
+        start = 0
+        for block in SseDecoder(len(data)).blocks(data):
+            event = read_json(block.message().data, dict[str, Any]) or {}
+            if event.get("type") in FINAL_TYPES:
+                self._held, self._response = data[start:], as_dict(event.get("response"))
+                return data[:start]
+            start += len(block.raw)
+        return data  # the final type stood in the text of another event

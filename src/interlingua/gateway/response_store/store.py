@@ -1,0 +1,376 @@
+"""Stored responses, their events and conversations, each visible to its owner only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlingua.gateway.response_store.database import Database, Transaction, open_database
+from interlingua.gateway.settings.schema import State
+
+__all__ = ["RUNNING_STATUSES", "Conversation", "ResponseStore", "StoredResponse"]
+
+RUNNING_STATUSES = ("queued", "in_progress")
+MAX_CHAIN_LENGTH = 10_000
+"""Maximum number of responses that continue each other."""
+PRUNE_INTERVAL_SECONDS = 600.0
+PRUNE_SHARE = 16
+"""The limits are also checked when this fraction of the maximum size has been written."""
+EVENTS_SECONDS = 3600.0
+"""Time for which the events of a background response are kept after its last change."""
+SECONDS_PER_DAY = 86_400.0
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS responses (
+        owner TEXT NOT NULL, id TEXT NOT NULL, previous TEXT NOT NULL, status TEXT NOT NULL,
+        created DOUBLE PRECISION NOT NULL, used DOUBLE PRECISION NOT NULL, size BIGINT NOT NULL,
+        input {blob} NOT NULL, response {blob} NOT NULL, PRIMARY KEY (owner, id))""",
+    "CREATE INDEX IF NOT EXISTS responses_by_use ON responses (used, size)",
+    """CREATE TABLE IF NOT EXISTS items (
+        owner TEXT NOT NULL, id TEXT NOT NULL, response TEXT NOT NULL, PRIMARY KEY (owner, id))""",
+    "CREATE INDEX IF NOT EXISTS items_by_response ON items (owner, response)",
+    """CREATE TABLE IF NOT EXISTS events (
+        owner TEXT NOT NULL, response TEXT NOT NULL, last_number BIGINT NOT NULL, events {blob} NOT NULL,
+        PRIMARY KEY (owner, response, last_number))""",
+    """CREATE TABLE IF NOT EXISTS conversations (
+        owner TEXT NOT NULL, id TEXT NOT NULL, latest TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,
+        used DOUBLE PRECISION NOT NULL, metadata {blob} NOT NULL, PRIMARY KEY (owner, id))""",
+)
+_CHAIN = f"""WITH RECURSIVE chain (id, previous, position) AS (
+        SELECT id, previous, 0 FROM responses WHERE owner = :owner AND id = :id
+        UNION ALL
+        SELECT r.id, r.previous, c.position + 1 FROM responses r JOIN chain c ON r.id = c.previous
+        WHERE r.owner = :owner AND c.position < {MAX_CHAIN_LENGTH})"""
+
+
+class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One response, and the input items of its request."""
+
+    id: str
+    previous: str = ""
+    """Id of the response that it continues; empty if it continues none."""
+    status: str
+    created: float
+    used: float = 0.0
+    """Time of the last request that stored, changed or continued it."""
+    input: bytes
+    """The input items of its own request, as a JSON list."""
+    response: bytes
+    """The response object, as JSON."""
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation that requests continue by its own id."""
+
+    id: str
+    latest: str = ""
+    """Id of the response that the next one continues; empty if there is none."""
+    created: float
+    metadata: bytes = b"{}"
+
+
+class ResponseStore:
+    """Responses of all owners. Every method needs the owner, and finds nothing of another one."""
+
+    def __init__(self, database: Database, state: State) -> None:
+        self._database = database
+        self._state = state
+        self._next_prune = 0.0
+        self._written_bytes = 0
+
+    @classmethod
+    def open(cls, state: State) -> ResponseStore | None:
+        """Return the store of these settings; None if it is off. Nothing is opened before it is used."""
+        database = open_database(state, _TABLES)
+        return None if database is None else cls(database, state)
+
+    def close(self) -> None:
+        self._database.close()
+
+    async def save(
+        self, owner: str, stored: StoredResponse, item_ids: Iterable[str] = (), conversation: str = ""
+    ) -> None:
+        """Store a response, or replace it. It is durable when this returns.
+
+        Args:
+            owner: The client that may see it.
+            stored: The response.
+            item_ids: Ids of the items in its input and output.
+            conversation: Id of the conversation that it continues; empty if it continues none.
+        """
+        now = time.time()
+        await self._database.write(_save, owner, stored, list(item_ids), conversation, now)
+        self._written_bytes += len(stored.input) + len(stored.response)
+        if now >= self._next_prune or self._written_bytes > self._state.size // PRUNE_SHARE:
+            self._next_prune, self._written_bytes = now + PRUNE_INTERVAL_SECONDS, 0
+            await self._database.write(_prune, now, self._state.days * SECONDS_PER_DAY, self._state.size)
+
+    async def get(self, owner: str, id: str) -> StoredResponse | None:
+        return await self._database.read(_get, owner, id)
+
+    async def chain(self, owner: str, id: str) -> list[StoredResponse]:
+        """Return the response and all that it continues, the oldest first; [] if one of them is missing."""
+        return await self._database.read(_get_chain, owner, id)
+
+    async def find_items(self, owner: str, ids: Iterable[str]) -> dict[str, StoredResponse]:
+        """Return the response that holds each of these items, if there is one."""
+        return await self._database.read(_find_items, owner, list(ids))
+
+    async def delete(self, owner: str, id: str) -> bool:
+        """Delete a response. Returns False if there is none."""
+        return await self._database.write(_delete, owner, id)
+
+    # ── responses in the background ───────────────────────────────────────────────────────────────────────────────
+
+    async def append_events(self, owner: str, id: str, last_number: int, events: bytes) -> str:
+        """Store events of a running response, and return its status: another worker may have cancelled it.
+
+        Args:
+            owner: The client that may see it.
+            id: The response.
+            last_number: Sequence number of the last event.
+            events: The events, one JSON object per line; empty if there is none.
+
+        Returns: the status; "" if the response was deleted.
+        """
+        return await self._database.write(_append_events, owner, id, last_number, events, time.time())
+
+    async def events_after(self, owner: str, id: str, number: int) -> list[bytes]:
+        """Return batches of events, one JSON object per line. The first one may begin at or before `number`."""
+        return await self._database.read(_events_after, owner, id, number)
+
+    async def cancel(self, owner: str, id: str) -> None:
+        """Cancel a running response. Its worker learns about it when it stores the next events."""
+        await self._database.write(_cancel, owner, id, time.time())
+
+    async def finish(self, owner: str, stored: StoredResponse) -> bool:
+        """Replace a running response by its end. Returns False if it is no longer running."""
+        return await self._database.write(_finish, owner, stored, time.time())
+
+    # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def save_conversation(self, owner: str, conversation: Conversation) -> None:
+        await self._database.write(_save_conversation, owner, conversation, time.time())
+
+    async def get_conversation(self, owner: str, id: str) -> Conversation | None:
+        return await self._database.read(_get_conversation, owner, id)
+
+    async def delete_conversation(self, owner: str, id: str) -> bool:
+        return await self._database.write(_delete_conversation, owner, id)
+
+
+_RESPONSE_COLUMNS = "id, previous, status, created, used, input, response"
+
+
+def _stored_response(row: tuple[Any, ...]) -> StoredResponse:
+    id, previous, status, created, used, input, response = row[:7]
+    return StoredResponse(
+        id=id,
+        previous=previous,
+        status=status,
+        created=created,
+        used=used,
+        input=bytes(input),
+        response=bytes(response),
+    )
+
+
+def _save(
+    transaction: Transaction, owner: str, stored: StoredResponse, item_ids: list[str], conversation: str, now: float
+) -> None:
+    transaction.execute(
+        """INSERT INTO responses (owner, id, previous, status, created, used, size, input, response)
+        VALUES (:owner, :id, :previous, :status, :created, :now, :size, :input, :response)
+        ON CONFLICT (owner, id) DO UPDATE SET previous = excluded.previous, status = excluded.status,
+        used = excluded.used, size = excluded.size, input = excluded.input, response = excluded.response""",
+        **_values(owner, stored),
+        created=stored.created,
+        now=now,
+    )
+    transaction.execute_for_each(
+        """INSERT INTO items (owner, id, response) VALUES (:owner, :id, :response)
+        ON CONFLICT (owner, id) DO UPDATE SET response = excluded.response""",
+        [{"owner": owner, "id": item_id, "response": stored.id} for item_id in dict.fromkeys(item_ids)],
+    )
+    if stored.previous:  # what it continues is as old as itself
+        transaction.execute(
+            f"""{_CHAIN} UPDATE responses SET used = :now
+            WHERE owner = :owner AND id IN (SELECT id FROM chain)""",
+            owner=owner,
+            id=stored.previous,
+            now=now,
+        )
+    if conversation:
+        transaction.execute(
+            "UPDATE conversations SET latest = :latest, used = :now WHERE owner = :owner AND id = :id",
+            owner=owner,
+            id=conversation,
+            latest=stored.id,
+            now=now,
+        )
+
+
+def _values(owner: str, stored: StoredResponse) -> dict[str, Any]:
+    return {
+        "owner": owner,
+        "id": stored.id,
+        "previous": stored.previous,
+        "status": stored.status,
+        "size": len(stored.input) + len(stored.response),
+        "input": stored.input,
+        "response": stored.response,
+    }
+
+
+def _get(transaction: Transaction, owner: str, id: str) -> StoredResponse | None:
+    rows = transaction.execute(
+        f"SELECT {_RESPONSE_COLUMNS} FROM responses WHERE owner = :owner AND id = :id", owner=owner, id=id
+    )
+    return _stored_response(rows[0]) if rows else None
+
+
+def _get_chain(transaction: Transaction, owner: str, id: str) -> list[StoredResponse]:
+    columns = ", ".join(f"r.{column}" for column in _RESPONSE_COLUMNS.split(", "))
+    rows = transaction.execute(
+        f"""{_CHAIN} SELECT {columns}, c.position FROM chain c JOIN responses r ON r.id = c.id AND r.owner = :owner
+        ORDER BY c.position DESC""",
+        owner=owner,
+        id=id,
+    )
+    chain = [_stored_response(row) for row in rows]
+    return chain if chain and not chain[0].previous else []
+
+
+def _find_items(transaction: Transaction, owner: str, ids: list[str]) -> dict[str, StoredResponse]:
+    found: dict[str, StoredResponse] = {}
+    by_response: dict[str, StoredResponse | None] = {}
+    for id in ids:
+        rows = transaction.execute("SELECT response FROM items WHERE owner = :owner AND id = :id", owner=owner, id=id)
+        for (response,) in rows:
+            if response not in by_response:
+                by_response[response] = _get(transaction, owner, response)
+            if (stored := by_response[response]) is not None:
+                found[id] = stored
+    return found
+
+
+def _delete(transaction: Transaction, owner: str, id: str) -> bool:
+    for table in ("items", "events"):
+        transaction.execute(f"DELETE FROM {table} WHERE owner = :owner AND response = :id", owner=owner, id=id)
+    transaction.execute("DELETE FROM responses WHERE owner = :owner AND id = :id", owner=owner, id=id)
+    return transaction.changed_rows > 0
+
+
+def _append_events(transaction: Transaction, owner: str, id: str, last_number: int, events: bytes, now: float) -> str:
+    transaction.execute(
+        "UPDATE responses SET used = :now, size = size + :size WHERE owner = :owner AND id = :id",
+        owner=owner,
+        id=id,
+        now=now,
+        size=len(events),
+    )
+    rows = transaction.execute("SELECT status FROM responses WHERE owner = :owner AND id = :id", owner=owner, id=id)
+    status = str(rows[0][0]) if rows else ""
+    if events and status in RUNNING_STATUSES:
+        transaction.execute(
+            "UPDATE responses SET status = 'in_progress' WHERE owner = :owner AND id = :id", owner=owner, id=id
+        )
+        transaction.execute(
+            "INSERT INTO events (owner, response, last_number, events) VALUES (:owner, :id, :last_number, :events)",
+            owner=owner,
+            id=id,
+            last_number=last_number,
+            events=events,
+        )
+    return status
+
+
+def _events_after(transaction: Transaction, owner: str, id: str, number: int) -> list[bytes]:
+    rows = transaction.execute(
+        """SELECT events FROM events WHERE owner = :owner AND response = :id AND last_number > :number
+        ORDER BY last_number""",
+        owner=owner,
+        id=id,
+        number=number,
+    )
+    return [bytes(events) for (events,) in rows]
+
+
+def _cancel(transaction: Transaction, owner: str, id: str, now: float) -> None:
+    transaction.execute(
+        """UPDATE responses SET status = 'cancelled', used = :now
+        WHERE owner = :owner AND id = :id AND status IN ('queued', 'in_progress')""",
+        owner=owner,
+        id=id,
+        now=now,
+    )
+
+
+def _finish(transaction: Transaction, owner: str, stored: StoredResponse, now: float) -> bool:
+    transaction.execute(
+        """UPDATE responses SET status = :status, response = :response, used = :now
+        WHERE owner = :owner AND id = :id AND status IN ('queued', 'in_progress')""",
+        owner=owner,
+        id=stored.id,
+        status=stored.status,
+        response=stored.response,
+        now=now,
+    )
+    return transaction.changed_rows > 0
+
+
+def _prune(transaction: Transaction, now: float, max_seconds: float, max_bytes: int) -> None:
+    """Delete what is too old, and the oldest responses until the others fit into the maximum size."""
+    transaction.execute("DELETE FROM responses WHERE used < :before", before=now - max_seconds)
+    transaction.execute("DELETE FROM conversations WHERE used < :before", before=now - max_seconds)
+    ((total,),) = transaction.execute("SELECT COALESCE(SUM(size), 0) FROM responses")
+    excess = int(total) - max_bytes * (PRUNE_SHARE - 1) // PRUNE_SHARE
+    if int(total) > max_bytes:
+        rows = transaction.execute("SELECT owner, id, size FROM responses ORDER BY used LIMIT 100000")
+        for owner, id, size in rows:
+            if excess <= 0:
+                break
+            transaction.execute("DELETE FROM responses WHERE owner = :owner AND id = :id", owner=owner, id=id)
+            excess -= size
+    for table in ("items", "events"):
+        transaction.execute(
+            f"""DELETE FROM {table} WHERE NOT EXISTS (
+            SELECT 1 FROM responses r WHERE r.owner = {table}.owner AND r.id = {table}.response)"""
+        )
+    transaction.execute(
+        """DELETE FROM events WHERE EXISTS (SELECT 1 FROM responses r
+        WHERE r.owner = events.owner AND r.id = events.response AND r.used < :before)""",
+        before=now - EVENTS_SECONDS,
+    )
+
+
+def _save_conversation(transaction: Transaction, owner: str, conversation: Conversation, now: float) -> None:
+    transaction.execute(
+        """INSERT INTO conversations (owner, id, latest, created, used, metadata)
+        VALUES (:owner, :id, :latest, :created, :now, :metadata)
+        ON CONFLICT (owner, id) DO UPDATE SET used = excluded.used, metadata = excluded.metadata""",
+        owner=owner,
+        id=conversation.id,
+        latest=conversation.latest,
+        created=conversation.created,
+        now=now,
+        metadata=conversation.metadata,
+    )
+
+
+def _get_conversation(transaction: Transaction, owner: str, id: str) -> Conversation | None:
+    rows = transaction.execute(
+        "SELECT latest, created, metadata FROM conversations WHERE owner = :owner AND id = :id", owner=owner, id=id
+    )
+    if not rows:
+        return None
+    latest, created, metadata = rows[0]
+    return Conversation(id=id, latest=latest, created=created, metadata=bytes(metadata))
+
+
+def _delete_conversation(transaction: Transaction, owner: str, id: str) -> bool:
+    transaction.execute("DELETE FROM conversations WHERE owner = :owner AND id = :id", owner=owner, id=id)
+    return transaction.changed_rows > 0

@@ -1,0 +1,189 @@
+"""State of one request of the Responses API: what it continues is added to its input, and its response is stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.errors import BadRequest
+from interlingua.gateway.http.error_responses import NotFound
+from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.response_store.database import DatabaseFailed
+from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
+
+__all__ = ["PREVIOUS_ID", "ItemNotFound", "StoredExchange", "input_items", "item_ids", "output_items", "resolve_input"]
+
+Json = dict[str, Any]
+
+STORED_STATUSES = ("completed", "incomplete")
+PREVIOUS_ID, CONVERSATION = "previous_response_id", "conversation"
+
+
+class PreviousResponseNotFound(BadRequest):
+    def __init__(self, id: str) -> None:
+        problem = f"no stored response has the id {id!r:.100}"
+        super().__init__(PREVIOUS_ID, problem, "send the whole conversation", "previous_response_not_found")
+
+
+class ItemNotFound(NotFound):
+    """The request refers to something that is not stored, or not for this client."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(
+            f"no stored {kind} has the id {id!r:.100}", "it may have been deleted; `store: false` stores none"
+        )
+
+
+class StoredExchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored when the response of a request is complete."""
+
+    store: ResponseStore
+    owner: str
+    previous: str
+    """Id of the response that it continues; empty if it continues none."""
+    conversation: str
+    """Id of the conversation that it continues; empty if it continues none."""
+    input: bytes
+    """The input items of the request, as a JSON list."""
+    log: GatewayLog
+    exchange_id: str
+    """Id of the exchange in the log."""
+
+    async def save(self, response: Json) -> None:
+        """Store a finished response. A failed one is not stored.
+
+        If the database fails, the client still gets its response: only requests that refer to it will fail.
+        """
+        id, status = response.get("id"), response.get("status")
+        if not isinstance(id, str) or not id or status not in STORED_STATUSES:
+            return
+        stored = StoredResponse(
+            id=id,
+            previous=self.previous,
+            status=str(status),
+            created=time.time(),
+            input=self.input,
+            response=encode_json(response),
+        )
+        try:
+            await self.store.save(self.owner, stored, item_ids(self.input, response), self.conversation)
+        except DatabaseFailed as error:
+            self.log.error("cannot store a response", id=self.exchange_id, error=str(error))
+
+
+class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request whose input has everything that it refers to."""
+
+    body: Json
+    added_bytes: int
+    """Size of the stored items that were added to its input, as JSON."""
+    previous: str
+    conversation: str
+
+
+async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_unknown: bool) -> ResolvedRequest:
+    """Return the request with the items that it refers to: previous response, conversation and item references.
+
+    Args:
+        store: The stored responses.
+        owner: The client.
+        body: The request. It is not changed.
+        keep_unknown: Leave unknown ids in the request, because an upstream may know them.
+
+    Raises:
+        PreviousResponseNotFound: The previous response is not stored.
+        ItemNotFound: The conversation or an item is not stored.
+    """
+    previous, conversation = _text(body.get(PREVIOUS_ID)), _conversation_id(body)
+    if previous and conversation:
+        raise BadRequest(CONVERSATION, f"cannot be combined with {PREVIOUS_ID}", "send one of them")
+    if conversation:
+        found = await store.get_conversation(owner, conversation)
+        if found is not None:
+            previous = found.latest
+        elif keep_unknown:
+            conversation = ""
+        else:
+            raise ItemNotFound(CONVERSATION, conversation)
+    chain = await store.chain(owner, previous) if previous else []
+    if previous and not chain and not keep_unknown:
+        raise PreviousResponseNotFound(previous)
+    items, added_bytes = await _resolve_references(store, owner, input_items(body), keep_unknown)
+    if chain or conversation:
+        body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
+    history = [item for stored in chain for item in (*_read_list(stored.input), *output_items(stored))]
+    if history or added_bytes:
+        body = {**body, "input": [*history, *items]}
+    added_bytes += sum(len(stored.input) + len(stored.response) for stored in chain)
+    is_known = bool(chain)
+    return ResolvedRequest(
+        body=body, added_bytes=added_bytes, previous=previous if is_known else "", conversation=conversation
+    )
+
+
+def input_items(body: Json) -> list[Any]:
+    """Return the input of a request as a list of items."""
+    value = body.get("input")
+    if isinstance(value, str):
+        return [{"type": "message", "role": "user", "content": value}]
+    return as_list(value)
+
+
+def output_items(stored: StoredResponse) -> list[Any]:
+    return as_list((read_json(stored.response, dict[str, Any]) or {}).get("output"))
+
+
+def item_ids(input: bytes, response: Json) -> Iterable[str]:
+    """Return the ids of all items of a response and of its input."""
+    for item in (*_read_list(input), *as_list(response.get("output"))):
+        if isinstance(id := as_dict(item).get("id"), str):
+            yield id
+
+
+async def _resolve_references(
+    store: ResponseStore, owner: str, items: list[Any], keep_unknown: bool
+) -> tuple[list[Any], int]:
+    """Replace references by the items that they name. Returns the items, and the size of the stored ones."""
+    ids = [str(item["id"]) for item in items if _is_reference(item)]
+    if not ids:
+        return items, 0
+    stored_by_id = await store.find_items(owner, ids)
+    found: Json = {}
+    for id, stored in stored_by_id.items():
+        for item in (*_read_list(stored.input), *output_items(stored)):
+            if as_dict(item).get("id") == id:
+                found[id] = item
+    missing = next((id for id in ids if id not in found), None)
+    if missing is not None and not keep_unknown:
+        raise ItemNotFound("item", missing)
+    size = sum(len(encode_json(item)) for item in found.values())
+    return [found.get(item["id"], item) if _is_reference(item) else item for item in items], size
+
+
+def _is_reference(item: Any) -> bool:
+    """Return whether the item refers to a stored one. Its type is optional."""
+    return (
+        isinstance(item, dict)
+        and isinstance(item.get("id"), str)
+        and (item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item))
+    )
+
+
+def _conversation_id(body: Json) -> str:
+    value = body.get(CONVERSATION)
+    return _text(value.get("id")) if isinstance(value, dict) else _text(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _read_list(data: bytes) -> list[Any]:
+    return read_json(data, list[Any]) or []

@@ -1,0 +1,231 @@
+"""Tests of the WebSocket of the Responses API, with a real client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.support import upstream_server as up
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.upstream_server import UpstreamServer
+
+KEY = "client-key-one-1234567890"
+CONFIG = """
+upstreams:
+  chat: {{url: {url}}}
+keys: [{key}]
+{more}
+"""
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="limits: {body: 100000}")) as process:
+        yield process
+
+
+class Socket:
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+
+    async def create(self, **fields: Any) -> list[dict[str, Any]]:
+        """Send a request, and return the events up to the last one of its response."""
+        await self.socket.send_str(json.dumps({"type": "response.create", **fields}))
+        return await self.turn()
+
+    async def turn(self) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = []
+        while not events or events[-1]["type"] not in ("response.completed", "response.failed", "error"):
+            events.append(json.loads(await asyncio.wait_for(self.socket.receive_str(), 20)))
+        return events
+
+
+@asynccontextmanager
+async def connect(gateway: GatewayProcess, key: str = KEY) -> AsyncIterator[Socket]:
+    headers = {"authorization": f"Bearer {key}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{gateway.base}/v1/responses", headers=headers) as socket,
+    ):
+        yield Socket(socket)
+
+
+def run_client(gateway: GatewayProcess, use: Callable[[Socket], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with connect(gateway) as socket:
+            await use(socket)
+
+    asyncio.run(run())
+
+
+def sent_texts(upstream: UpstreamServer, model: str) -> list[str]:
+    return [message["content"] for message in upstream.wait_for_requests(model)[-1].body["messages"]]
+
+
+@pytest.mark.parametrize("store", [{"store": False}, {}])
+def test_several_responses_on_one_connection(
+    gateway: GatewayProcess, upstream: UpstreamServer, store: dict[str, Any]
+) -> None:
+    model = f"several-{len(store)}"
+    for text in ("one", "two", "three"):
+        upstream.add(model, up.chat_stream(text))
+
+    async def use(socket: Socket) -> None:
+        first = await socket.create(model=model, input="first", stream=True, background=True, **store)
+        assert [event["sequence_number"] for event in first] == list(range(len(first)))
+        assert (first[0]["type"], first[-1]["type"]) == ("response.created", "response.completed")
+        previous = first[-1]["response"]["id"]
+        second = await socket.create(model=model, input="second", previous_response_id=previous, **store)
+        previous = second[-1]["response"]["id"]
+        await socket.create(model=model, input="third", previous_response_id=previous, **store)
+        assert sent_texts(upstream, model) == ["first", "one", "second", "two", "third"]
+
+    run_client(gateway, use)
+
+
+def test_requests_are_handled_in_order(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    for text in ("one", "two"):
+        upstream.add("order", up.chat_stream(text))
+
+    async def use(socket: Socket) -> None:
+        for text in ("first", "second"):
+            await socket.socket.send_str(json.dumps({"type": "response.create", "model": "order", "input": text}))
+        for text in ("one", "two"):
+            events = await socket.turn()
+            assert events[-1]["response"]["output"][0]["content"][0]["text"] == text
+
+    run_client(gateway, use)
+
+
+def test_errors_leave_the_connection_open(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("after-errors", up.chat_stream("fine"))
+
+    async def use(socket: Socket) -> None:
+        for text, status, code in (
+            ("{", 400, "invalid_request_error"),
+            ('{"type": "response.cancel"}', 400, "invalid_request_error"),
+            ('{"type": "response.create", "input": "hi"}', 400, "invalid_request_error"),
+            (
+                '{"type": "response.create", "model": "m", "input": "hi", "previous_response_id": "resp_no"}',
+                400,
+                "previous_response_not_found",
+            ),
+        ):
+            await socket.socket.send_str(text)
+            (error,) = await socket.turn()
+            assert (error["type"], error["status"], error["error"]["code"]) == ("error", status, code)
+            assert error["error"]["message"]
+        await socket.socket.send_bytes(b"{}")
+        assert (await socket.turn())[0]["status"] == 400
+        assert (await socket.create(model="after-errors", input="hi"))[-1]["type"] == "response.completed"
+
+    run_client(gateway, use)
+
+
+def test_failed_continuation_evicts_what_it_continued(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("evict", up.chat_stream("one"))
+
+    async def use(socket: Socket) -> None:
+        first = await socket.create(model="evict", input="first", store=False)
+        fields = {"model": "evict", "store": False, "previous_response_id": first[-1]["response"]["id"]}
+        stray = {"type": "function_call_output", "call_id": "call_nobody", "output": "x"}
+        assert (await socket.create(**fields, input=[stray]))[-1]["status"] == 400
+        (error,) = await socket.create(**fields, input="second")
+        assert error["error"]["code"] == "previous_response_not_found"
+
+    run_client(gateway, use)
+
+
+def test_unstored_response_is_unknown_on_another_connection(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    for text in ("one", "two"):
+        upstream.add("other-socket", up.chat_stream(text))
+
+    async def use() -> None:
+        async with connect(gateway) as one, connect(gateway) as two:
+            first = await one.create(model="other-socket", input="hi", store=False)
+            fields = {"model": "other-socket", "store": False, "input": "go on"}
+            (error,) = await two.create(**fields, previous_response_id=first[-1]["response"]["id"])
+            assert error["error"]["code"] == "previous_response_not_found"
+            assert (await two.create(**fields))[-1]["type"] == "response.completed"
+
+    asyncio.run(use())
+
+
+def test_preparing_request_is_not_sent_to_the_model(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("warm", up.chat_stream("one"))
+
+    async def use(socket: Socket) -> None:
+        warm = await socket.create(model="warm", input="first", generate=False, store=False)
+        assert [event["type"] for event in warm] == ["response.created", "response.completed"]
+        assert upstream.count("warm") == 0
+        id = warm[-1]["response"]["id"]
+        await socket.create(model="warm", input=[], previous_response_id=id, store=False)
+        assert sent_texts(upstream, "warm") == ["first"]
+
+    run_client(gateway, use)
+
+
+def test_failure_in_the_middle_is_one_final_event(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("cut", up.chat_stream("Hel", finish=None, done=False))
+    upstream.add("cut", up.chat_stream("again"))
+
+    async def use(socket: Socket) -> None:
+        assert (await socket.create(model="cut", input="hi"))[-1]["type"] == "response.failed"
+        assert (await socket.create(model="cut", input="hi"))[-1]["type"] == "response.completed"
+
+    run_client(gateway, use)
+
+
+def test_client_that_leaves_ends_the_request_to_the_upstream(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("leave", up.send_headers(), up.send(up.ROLE + up.delta("x")), up.wait(15))
+
+    async def use(socket: Socket) -> None:
+        await socket.socket.send_str(json.dumps({"type": "response.create", "model": "leave", "input": "hi"}))
+        while json.loads(await socket.socket.receive_str())["type"] != "response.output_text.delta":
+            pass
+
+    run_client(gateway, use)
+    assert upstream.wait_for_requests("leave")[0].finished.wait(10)
+
+
+def test_message_over_the_limit_closes_the_connection(gateway: GatewayProcess) -> None:
+    async def use(socket: Socket) -> None:
+        await socket.socket.send_str(json.dumps({"type": "response.create", "model": "m", "input": "x" * 200_000}))
+        message = await asyncio.wait_for(socket.socket.receive(), 20)
+        assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+
+    run_client(gateway, use)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": f"Bearer {KEY}", "origin": "https://web.page"}, 403),
+    ],
+)
+def test_handshakes_are_refused(gateway: GatewayProcess, headers: dict[str, str], status: int) -> None:
+    assert _handshake_status(gateway, headers) == status
+
+
+def test_switched_off_websocket_is_426(upstream: UpstreamServer) -> None:
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="websocket: false")) as gateway:
+        assert _handshake_status(gateway, {"authorization": f"Bearer {KEY}"}) == 426
+
+
+def _handshake_status(gateway: GatewayProcess, headers: dict[str, str]) -> int:
+    async def use() -> int:
+        async with aiohttp.ClientSession() as session:
+            try:
+                await session.ws_connect(f"{gateway.base}/v1/responses", headers=headers)
+            except aiohttp.WSServerHandshakeError as error:
+                return error.status
+        return 101
+
+    return asyncio.run(use())

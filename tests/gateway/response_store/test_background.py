@@ -1,0 +1,125 @@
+"""Tests of responses in the background: polling, resumed streams, cancelling, over two workers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from tests.gateway.response_store.test_stored_responses import CONFIG, KEYS, client_of, sent_messages
+from tests.support import upstream_server as up
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.upstream_server import UpstreamServer
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    config = CONFIG.format(url=upstream.url, keys=", ".join(KEYS), workers=2, state="{days: 1}")
+    with run_gateway(config=config) as process:
+        yield process
+
+
+def wait_for_status(client: openai.OpenAI, id: str, *statuses: str) -> Any:
+    deadline = time.monotonic() + 20
+    while (response := client.responses.retrieve(id)).status not in statuses:
+        assert time.monotonic() < deadline, response
+        time.sleep(0.05)
+    return response
+
+
+def add_held_reply(upstream: UpstreamServer, model: str, *texts: str) -> threading.Event:
+    """Add a reply that pauses before its last text until the event is set."""
+    event = threading.Event()
+    *first, last = texts
+    upstream.add(
+        model,
+        up.send_headers(),
+        up.send(up.ROLE + b"".join(map(up.delta, first))),
+        up.wait_for_event(event),
+        up.send(up.delta(last) + up.delta(finish="stop") + up.DONE),
+    )
+    return event
+
+
+def test_response_is_polled_until_it_is_complete(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    event = add_held_reply(upstream, "poll", "Hel", "lo")
+    client = client_of(gateway)
+    created = client.responses.create(model="poll", input="hi", background=True)
+    assert (created.status, created.background, created.output) == ("queued", True, [])
+    wait_for_status(client, created.id, "in_progress")
+    event.set()
+    done = wait_for_status(client, created.id, "completed")
+    assert (done.id, done.output_text) == (created.id, "Hello")
+    upstream.add("poll", up.chat_stream("bye"))
+    client.responses.create(model="poll", input="go on", previous_response_id=created.id)
+    assert [message["content"] for message in sent_messages(upstream, "poll")] == ["hi", "Hello", "go on"]
+    with pytest.raises(openai.NotFoundError):
+        client_of(gateway, KEYS[1]).responses.retrieve(created.id)
+
+
+def test_stream_is_resumed_after_the_client_has_left(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    event = add_held_reply(upstream, "resume", "one ", "two ", "three")
+    client = client_of(gateway)
+    seen: list[Any] = []
+    with client.responses.create(model="resume", input="hi", background=True, stream=True) as stream:
+        for received in stream:
+            seen.append(received)
+            if received.type == "response.output_text.delta":
+                break
+    id = seen[0].response.id
+    event.set()
+    rest = list(client.responses.retrieve(id, stream=True, starting_after=seen[-1].sequence_number))
+    numbers = [received.sequence_number for received in [*seen, *rest]]
+    assert numbers == list(range(len(numbers)))
+    assert rest[-1].type == "response.completed"
+    assert rest[-1].response.output_text == "one two three"
+    again = list(client.responses.retrieve(id, stream=True))
+    assert [received.to_dict() for received in again] == [received.to_dict() for received in [*seen, *rest]]
+
+
+def test_cancelled_response_ends_its_request_to_the_upstream(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    event = add_held_reply(upstream, "cancel", "one ", "two")
+    client = client_of(gateway)
+    id = client.responses.create(model="cancel", input="hi", background=True).id
+    wait_for_status(client, id, "in_progress")
+    assert client.responses.cancel(id).status == "cancelled"
+    try:
+        request = upstream.wait_for_requests("cancel")[0]
+        assert request.finished.wait(10) or request.client_left_at is not None
+    finally:
+        event.set()
+    assert client.responses.cancel(id).status == "cancelled"
+    assert client.responses.retrieve(id).status == "cancelled"
+    last: Any = list(client.responses.retrieve(id, stream=True))[-1]
+    assert (last.type, last.response.status) == ("response.failed", "cancelled")
+
+
+def test_failure_before_the_first_event_is_stored(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    error = json.dumps({"error": {"message": "no such thing", "type": "invalid_request_error"}}).encode()
+    upstream.add("refused", up.send_response("400 Bad Request", error))
+    client = client_of(gateway)
+    response = wait_for_status(
+        client, client.responses.create(model="refused", input="hi", background=True).id, "failed"
+    )
+    assert "no such thing" in response.error.message
+    assert list(client.responses.retrieve(response.id, stream=True))[-1].type == "response.failed"
+
+
+def test_only_background_responses_are_followed_or_cancelled(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("plain", up.chat_stream("x"))
+    client = client_of(gateway)
+    id = client.responses.create(model="plain", input="hi").id
+    with pytest.raises(openai.BadRequestError):
+        client.responses.cancel(id)
+    with pytest.raises(openai.BadRequestError):
+        list(client.responses.retrieve(id, stream=True))
+
+
+def test_background_needs_the_store(gateway: GatewayProcess) -> None:
+    with pytest.raises(openai.BadRequestError, match="background"):
+        client_of(gateway).responses.create(model="any", input="hi", background=True, store=False)
