@@ -51,7 +51,9 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def settings(url: str, **timeouts: float) -> Settings:
-    upstream = Upstream(url=url, key=KEY, timeouts=Timeouts(**timeouts), retries=Retries(attempts=1))
+    """Return settings without a probe of the upstream, because the tests count connections and reads."""
+    retries = Retries(attempts=1)
+    upstream = Upstream(url=url, key=KEY, profile="any", timeouts=Timeouts(**timeouts), retries=retries)
     return Settings(upstreams={"test": upstream}, default="test", limits=RequestLimits(send=0.5))
 
 

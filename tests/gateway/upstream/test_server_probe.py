@@ -181,7 +181,7 @@ def test_prompt_that_ollama_truncates_is_reported(capfd: pytest.CaptureFixture[s
     asyncio.run(run())
     assert ["prompt-truncated" in response.decode() for response in responses] == [True, True, False]
     log = capfd.readouterr().err
-    assert log.count("is truncated to the context of 4096 tokens") == 1
+    assert log.count("longer than the context of 4096 tokens, and the server removes its beginning") == 1
     assert "OLLAMA_CONTEXT_LENGTH" in log
 
 

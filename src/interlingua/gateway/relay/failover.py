@@ -169,7 +169,7 @@ class UpstreamFailover:
         described = await self._server_probes.describe(
             self._session, route, client_request.headers, client_request.passthrough_key
         )
-        return await self._translate_request(self._capabilities.apply(described))
+        return await self._translate_request(self._capabilities.apply(described, client_request.client_id))
 
     async def _translate_request(self, route: Route) -> UpstreamRequest:
         size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
@@ -179,7 +179,7 @@ class UpstreamFailover:
         if tokens := upstream_request.truncated_tokens:
             message = f"about {tokens} tokens for a context of {route.window}: {route.name} removes the beginning"
             self._report("prompt-truncated", message)
-            self._capabilities.report_truncation(route, tokens)
+            self._capabilities.report_truncation(route)
         # It can be larger than the client's, because sealed thinking is unpacked.
         self._memory.resize(max(self._memory.size, 2 * len(upstream_request.exchange.body)))
         return upstream_request
@@ -243,7 +243,7 @@ class UpstreamFailover:
     async def _correct(self, route: Route, refusal: Refusal) -> UpstreamRequest | None:
         """Return the request without what the upstream refused, and remember it; None if no change can help."""
         client_request, calibration = self._client_request, self._calibration
-        self._capabilities.learn(route, refusal)
+        self._capabilities.learn(route, client_request.client_id, refusal)
         corrected = await self._work_threads.run(
             client_request.client_id,
             client_request.body_size,

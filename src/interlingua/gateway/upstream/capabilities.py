@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,8 +18,8 @@ from interlingua.wires import get_wire
 
 __all__ = ["CapabilityMemory", "corrected_route", "fit_reply", "truncated_prompt"]
 
-MAX_REMEMBERED_MODELS = 1000
-"""Maximum number of models: clients can send any model name."""
+MAX_REMEMBERED_FACTS = 1000
+"""Maximum number of models and clients: clients can send any model name, and without `keys` any key."""
 MIN_REPLY_TOKENS = 1024
 """Tokens that must be left for a reply. With fewer the prompt counts as too long, so that agents compact it."""
 SPARE_TOKENS = 64
@@ -53,7 +53,9 @@ TRUNCATION_HINT = (
     " the model's Modelfile"
 )
 
-LearnedCallback = Callable[[Route, str, str], None]
+LearnedCallback: TypeAlias = Callable[[Route, str, str], None]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,54 +65,59 @@ class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fields of the upstream's profile that differ for this model."""
     window: int = 0
     """Context window in tokens."""
-    reported_window: int = 0
-    """Window for which the log reports a truncated prompt."""
 
 
 class CapabilityMemory:
-    """Capabilities by upstream and model, of this process.
+    """Capabilities by upstream, model and client, of this process.
+
+    An error message of an upstream may quote the request, so a client could make up a refusal. It changes only its own
+    later requests.
 
     Args:
-        on_learned: Called with the route, a message and a hint, once for each fact.
+        on_learned: Called with the route, a message and a hint, once for each fact about a model.
     """
 
     def __init__(self, on_learned: LearnedCallback) -> None:
         self._on_learned = on_learned
-        self._models: OrderedDict[tuple[str, str], Capabilities] = OrderedDict()
+        self._models: OrderedDict[tuple[str, str, str], Capabilities] = OrderedDict()
+        self._reported: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
-    def apply(self, route: Route) -> Route:
+    def apply(self, route: Route, client_id: str) -> Route:
         """Return the route with what is known about its model."""
-        known = self._models.get(_key(route))
+        key = (route.upstream.url, route.model, client_id)
+        known = self._models.get(key)
         if known is None:
             return route
-        self._models.move_to_end(_key(route))
-        window = known.window or route.window
+        self._models.move_to_end(key)
+        window = route.window or known.window  # a probe is repeated, so it is newer than a refusal
         return _with_profile(msgspec.structs.replace(route, window=window), known.profile_changes)
 
-    def learn(self, route: Route, refusal: Refusal) -> None:
+    def learn(self, route: Route, client_id: str, refusal: Refusal) -> None:
         """Remember what the upstream refused."""
-        known = self._models.get(_key(route), Capabilities())
+        key = (route.upstream.url, route.model, client_id)
+        known = self._models.get(key, Capabilities())
         changes = {**known.profile_changes, **_profile_changes(refusal)}
-        learned = msgspec.structs.replace(known, profile_changes=changes, window=refusal.window or known.window)
-        if learned == known:
-            return
-        self._remember(route, learned)
-        message, hint = REFUSAL_MESSAGES[refusal.kind]
-        self._on_learned(route, message, hint)
+        _put(self._models, key, Capabilities(changes, refusal.window or known.window))
+        self._report(route, *REFUSAL_MESSAGES[refusal.kind])
 
-    def report_truncation(self, route: Route, tokens: int) -> None:
-        """Report a prompt that the server truncates: once for each model, and again if its window changes."""
-        known = self._models.get(_key(route), Capabilities())
-        if known.reported_window != route.window:
-            self._remember(route, msgspec.structs.replace(known, reported_window=route.window))
-            message = f"a prompt of about {tokens} tokens is truncated to the context of {route.window} tokens"
-            self._on_learned(route, message, TRUNCATION_HINT)
+    def report_truncation(self, route: Route) -> None:
+        """Report that the server truncates prompts: once for each model, and again if its window changes."""
+        message = f"a prompt is longer than the context of {route.window} tokens, and the server removes its beginning"
+        self._report(route, message, TRUNCATION_HINT)
 
-    def _remember(self, route: Route, capabilities: Capabilities) -> None:
-        self._models[_key(route)] = capabilities
-        self._models.move_to_end(_key(route))
-        if len(self._models) > MAX_REMEMBERED_MODELS:
-            self._models.popitem(last=False)
+    def _report(self, route: Route, message: str, hint: str) -> None:
+        key = (route.upstream.url, route.model, message)
+        if key not in self._reported:
+            self._on_learned(route, message, hint)
+        _put(self._reported, key, None)
+
+
+def _put(memory: OrderedDict[K, V], key: K, value: V) -> None:
+    """Set an entry, and drop the least recently used one if there are too many."""
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > MAX_REMEMBERED_FACTS:
+        memory.popitem(last=False)
 
 
 def corrected_route(route: Route, refusal: Refusal, estimate_tokens: Callable[[], int]) -> Route | None:
@@ -167,10 +174,6 @@ def _limit_reply(route: Route, tokens: int) -> Route:
     """Return the route with a token limit of replies, unless its own is lower."""
     largest = route.profile.largest
     return _with_profile(route, {"largest": min(tokens, largest) if largest else tokens})
-
-
-def _key(route: Route) -> tuple[str, str]:
-    return route.upstream.url, route.model
 
 
 def _profile_changes(refusal: Refusal) -> dict[str, Any]:
