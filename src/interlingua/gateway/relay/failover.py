@@ -17,7 +17,7 @@ from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Finding
 from interlingua.gateway.aiohttp_internals import release_metadata, replace_queues, take_before_error
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
-from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.error_responses import TooLarge, returned_headers
 from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
@@ -74,6 +74,8 @@ class UpstreamReply(msgspec.Struct):
     response: aiohttp.ClientResponse
     receiver: ReplyReceiver
     secret_filter: SecretFilter
+    returned_headers: dict[str, str]
+    """Headers of the response that the client gets."""
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
     unsent: bytes = b""
@@ -297,11 +299,13 @@ class UpstreamFailover:
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)
         if receiver.translator.dialect is not None:
             await self._work_threads.compile(client_request.client_id, receiver.translator.dialect)
-        return UpstreamReply(route, response, receiver, SecretFilter(route.upstream, self._report_redacted_key))
+        secret_filter = SecretFilter(route.upstream, self._report_redacted_key)
+        return UpstreamReply(route, response, receiver, secret_filter, headers_for_client)
 
     def _report_redacted_key(self) -> None:
         message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"

@@ -469,7 +469,7 @@ class Relay:
         self._stream.headers |= self._headers()
         self._memory.resize(translator.held_bytes + len(reply.initial_data))
         await self._with_send_timeout(self._send(reply.initial_data))
-        reply.initial_data = b""  # release the memory while the stream lasts
+        reply.initial_data, reply.returned_headers = b"", {}  # release the memory while the stream lasts
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
             with MovingDeadline(exchange.received_bytes) as deadline:
@@ -530,7 +530,8 @@ class Relay:
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:
-            headers = {**self._returned_headers(getattr(error, "headers", {})), **retry_after_header(error)}
+            returned = returned_headers(getattr(error, "headers", {}), self._wire, self._exchange.upstream_wire)
+            headers = {**self._redact_headers(returned), **retry_after_header(error)}
             return await self._respond(error.status, self._error_body(error), headers)
         self._exchange.status = 200
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
@@ -590,15 +591,14 @@ class Relay:
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
         if self._reply is not None:
-            headers |= self._returned_headers(self._reply.response.headers)
+            headers |= self._redact_headers(self._reply.returned_headers)
         upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
         if _HEADER_SAFE_ID.fullmatch(upstream_id):
             headers["x-interlingua-upstream-id"] = upstream_id
         return headers
 
-    def _returned_headers(self, upstream_headers: Mapping[str, str]) -> dict[str, str]:
-        returned = returned_headers(upstream_headers, self._wire, self._exchange.upstream_wire)
-        return {name: self._redactor.redact_text(value) for name, value in returned.items()}
+    def _redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {name: self._redactor.redact_text(value) for name, value in headers.items()}
 
     def _findings_header(self, translator: Translator) -> dict[str, str]:
         kinds = dict.fromkeys(finding.kind for finding in (*self._exchange.findings, *translator.findings))
