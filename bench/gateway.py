@@ -352,18 +352,6 @@ def report_two_workers(bench: Bench, lengths: Lengths) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="one short round, about a minute")
-    options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
-    options.add_argument(
-        "--only", choices=["idle", "open", "streams", "requests", "workers"], help="run only this part"
-    )
-    chosen = options.parse_args()
-    if sys.platform != "linux" or len(CORES) < 2:
-        print("bench.gateway skipped: it needs Linux and two cores")
-        return 0
-    lengths = QUICK if chosen.quick else FULL
-    raise_descriptor_limit()
     parts = {
         "idle": report_idle,
         "open": report_open,
@@ -371,6 +359,16 @@ def main() -> int:
         "requests": report_requests,
         "workers": report_two_workers,
     }
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="one short round, about a minute")
+    options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
+    options.add_argument("--only", choices=list(parts), help="run only this part")
+    chosen = options.parse_args()
+    if sys.platform != "linux" or len(CORES) < 2:
+        print("bench.gateway skipped: it needs Linux and two cores")
+        return 0
+    lengths = QUICK if chosen.quick else FULL
+    raise_descriptor_limit()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         bench = Bench(Path(name), stack, lengths, chosen.rate)
         if bench.nginx is None:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.settings.schema import Rest, Retries, Upstream
+from interlingua.gateway.settings.schema import Retries, Upstream
 from interlingua.gateway.shared_memory.event_log import EventLog
 from interlingua.gateway.upstream.circuit_breaker import MAX_TRACKED_CLIENTS, CircuitBreaker, OpenCircuit, tracked
 from interlingua.translation.upstream_errors import UpstreamFailed
@@ -184,7 +184,9 @@ class RetryPolicies:
     def budget(self, key: UpstreamKey, client_id: str | None) -> RetryBudget:
         """Return the budget of a client, or the one that all clients share (None)."""
         if client_id is None:
-            return self._shared_budgets.setdefault(key, RetryBudget(SHARED_RETRIES_PER_SECOND))
+            if key not in self._shared_budgets:
+                self._shared_budgets[key] = RetryBudget(SHARED_RETRIES_PER_SECOND)
+            return self._shared_budgets[key]
         return tracked(
             self._client_budgets, (key, client_id), lambda: RetryBudget(OWN_RETRIES_PER_SECOND), MAX_TRACKED_CLIENTS
         )
@@ -214,23 +216,21 @@ class RetryPolicy:
         self._policies = policies
         self._route = route
         self._client_id = client_id
+        self._rest = route.upstream.rest
         self._upstream_key = UpstreamKey(route.name, route.upstream.url)
         self._model_key = ModelKey(self._upstream_key, route.model)
-
-    @property
-    def _rest(self) -> Rest:
-        return self._route.upstream.rest
+        self._breaker = policies.breaker(self._model_key)
+        self._shared_budget = policies.budget(self._upstream_key, None)
 
     def start_request(self) -> None:
         """Record the first attempt of a request. Raises UpstreamFailed if the circuit is open."""
         policies, now = self._policies, self._policies.clock()
         policies.update()
         share = self._route.upstream.retries.budget
-        if share and policies.budget(self._upstream_key, None).available(now) < RETRY_BUDGET_CAPACITY:
+        if share and self._shared_budget.available(now) < RETRY_BUDGET_CAPACITY:
             policies.record(BudgetRefilled(self._upstream_key, share), now)
         if delay := self.acquire_probe():
-            failures = policies.breaker(self._model_key).failures(self._client_id)
-            problem = f"{self._route.model} failed in {failures} consecutive attempts"
+            problem = f"{self._route.model} failed in {self._breaker.failures(self._client_id)} consecutive attempts"
             message = f"{self._route.name}: {problem}; the circuit breaker is open for another {delay:.1f} s"
             raise UpstreamFailed(message, 503, retry_after=delay)
 
@@ -239,9 +239,8 @@ class RetryPolicy:
 
         While the circuit is open, 0 also reserves the probe: other requests wait for its result.
         """
-        policies = self._policies
+        policies, breaker = self._policies, self._breaker
         policies.update()
-        breaker = policies.breaker(self._model_key)
         if not breaker.has_failures or not breaker.is_open(self._client_id, self._rest):
             return 0.0
         now = policies.clock()
@@ -265,18 +264,18 @@ class RetryPolicy:
 
     def _find_retry(self, now: float) -> RetryTaken | None:
         self._policies.update()
-        for client_id in (None, self._client_id):
-            if self._policies.budget(self._upstream_key, client_id).available(now) >= 1:
-                return RetryTaken(self._upstream_key, client_id)
+        if self._shared_budget.available(now) >= 1:
+            return RetryTaken(self._upstream_key, None)
+        if self._policies.budget(self._upstream_key, self._client_id).available(now) >= 1:
+            return RetryTaken(self._upstream_key, self._client_id)
         return None
 
     def record_success(self) -> None:
         policies = self._policies
         policies.update()
-        breaker = policies.breaker(self._model_key)
-        if not breaker.has_failures:
+        if not self._breaker.has_failures:
             return
-        was_open = breaker.is_open_for_any(self._rest)
+        was_open = self._breaker.is_open_for_any(self._rest)
         policies.record(AttemptSucceeded(self._model_key), policies.clock())
         if was_open:
             policies.on_circuit_change(self._route.name, self._route.model, 0)
@@ -288,9 +287,8 @@ class RetryPolicy:
             return
         if not self._rest.after:  # the circuit breaker is disabled
             return
-        policies, now = self._policies, self._policies.clock()
+        policies, breaker, now = self._policies, self._breaker, self._policies.clock()
         policies.update()
-        breaker = policies.breaker(self._model_key)
         client_id = None if error.unreachable else self._client_id
         was_open = breaker.is_open_by(client_id, self._rest)
         policies.record(AttemptFailed(self._model_key, client_id, now + self._rest.seconds), now)
