@@ -126,6 +126,12 @@ def test_unknown_previous_response_has_code_of_the_api(gateway: GatewayProcess) 
     assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
 
 
+def test_store_is_not_reported_as_dropped(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("kept", reply("x"))
+    raw = client_of(gateway).responses.with_raw_response.create(model="kept", input="hi", store=True)
+    assert "field-dropped" not in raw.headers.get("x-interlingua-findings", "")
+
+
 def test_nothing_is_stored_on_request(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("unstored", reply("x"))
     client = client_of(gateway)

@@ -371,7 +371,10 @@ class Relay:
                 self._stream = RecordingStream(self._request, self._stored_exchange.save)
             else:
                 self._event_stream.save = self._stored_exchange.save
-        return msgspec.structs.replace(client_request, body=resolved.body, body_size=self._body_size)
+        body = resolved.body
+        if not self._has_same_wire(routes):  # the gateway has done what they ask for, and no upstream has these fields
+            body = {key: value for key, value in body.items() if key != "store"}
+        return msgspec.structs.replace(client_request, body=body, body_size=self._body_size)
 
     def _has_same_wire(self, routes: list[Route]) -> bool:
         """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from interlingua.common.jsontext.codec import read_full_object, wrap_invalid_arguments
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
@@ -37,6 +39,7 @@ _TOOL_CHOICE_TYPES = {"auto": "auto", "required": "any", "none": "none"}
 def write_request(request: Request, _: Profile) -> tuple[Json, list[Finding]]:
     notes = FindingCollector()
     require_single_choice(request)
+    request = _with_user(request)
     writer = _BlockWriter(request.wire, notes)
     body: Json = {"model": request.model}
     if request.max_tokens is not None:
@@ -53,6 +56,15 @@ def write_request(request: Request, _: Profile) -> tuple[Json, list[Finding]]:
     extra = dict(extra_fields(request, NAME, notes))
     output = _output_config(request, notes) | extra.pop("output_config", {})
     return body | extra | ({"output_config": output} if output else {}), notes.findings
+
+
+def _with_user(request: Request) -> Request:
+    """Return the request with the user in the field of that name. OpenAI calls it `safety_identifier` today."""
+    identifier = request.extra.get("safety_identifier")
+    if request.wire == NAME or request.user or not isinstance(identifier, str):
+        return request
+    extra = {key: value for key, value in request.extra.items() if key != "safety_identifier"}
+    return replace(request, user=identifier, extra=extra)
 
 
 def _tools(request: Request, notes: FindingCollector) -> Json:
