@@ -178,7 +178,7 @@ FEATURES: dict[str, dict[str, Fact]] = {
         "smg": Fact("embeddings, rerank, transcriptions, realtime", "s"),
     },
     "state (`previous_response_id`)": {
-        "ours": Fact("only that of an upstream with Responses; otherwise 400", "s"),
+        "ours": Fact("SQLite, PostgreSQL", "d"),
         "LiteLLM": Fact("from the logs in its database", "s"),
         "agentic-api": Fact("SQLite, PostgreSQL", "h"),
         "sglang-router": Fact("memory, Oracle, PostgreSQL, Redis", "h"),
