@@ -115,7 +115,7 @@ def test_startup_message_sets_all_claude_code_models(tmp_path: Path) -> None:
     words = command_words(message_for(loaded(tmp_path, demo="true")), "Claude Code")
     assert [word for word in words if word.endswith("=demo/kimi_k2")] == [
         "ANTHROPIC_MODEL=demo/kimi_k2",
-        *(f"ANTHROPIC_DEFAULT_{tier}_MODEL=demo/kimi_k2" for tier in ("OPUS", "SONNET", "HAIKU")),
+        *(f"ANTHROPIC_DEFAULT_{tier}_MODEL=demo/kimi_k2" for tier in ("OPUS", "SONNET", "HAIKU", "FABLE")),
     ]
     assert words[-1] == "claude"
 
