@@ -3,6 +3,7 @@
     python -m bench.peers            under ten minutes; the first time two more, to install the peers
     python -m bench.peers --quick    one short round, less exact
     python -m bench.peers --write    the same, and write the results to docs/peers.md
+    python -m bench.peers --features --write    only try the features, and write that part of the page; under a minute
 
 All have the same upstream and the same clients, and take turns on one core; the other core is for the rest. nginx,
 agentic-api, sglang-router and smg forward the same API; the others parse and translate. A server that cannot be
@@ -26,8 +27,8 @@ from pathlib import Path
 from bench.gateway import Run, reads_per_event
 from bench.loopback import CORES, Measurement
 from bench.peers.contenders import CHAT, CHECK, ROWS, Comparison, Contender, Running, Servers
-from bench.peers.features import try_features
-from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, report
+from bench.peers.features import feature_table, try_features
+from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, replace_features, report
 from bench.traffic import native, short, structured
 from interlingua.gateway.settings.descriptor_limit import raise_descriptor_limit
 
@@ -199,19 +200,33 @@ def _cpu_per_response(seen: Measurement) -> float:
     return seen.cpu / max(1, seen.responses) * 1e3
 
 
+def feature_section() -> str:
+    """Try the features without measurements, and return their part of the page."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        servers = Comparison(Path(name), stack, scripts(QUICK)).start(stack, {})
+        return feature_table(try_features(servers))
+
+
 def main() -> int:
     options = argparse.ArgumentParser(
         prog="python -m bench.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--quick", action="store_true", help="one short round")
+    options.add_argument("--features", action="store_true", help="only try the features, without measurements")
     options.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
     chosen = options.parse_args()
     if sys.platform != "linux" or len(CORES) < 2 or not shutil.which("nginx"):
         print("bench.peers skipped: it needs Linux, two cores and nginx (apt-get install nginx-light)")
         return 0
     raise_descriptor_limit()
-    lengths = QUICK if chosen.quick else FULL
     progress = Progress()
+    if chosen.features:
+        features = feature_section()
+        print(features)
+        if chosen.write:
+            PAGE.write_text(replace_features(PAGE.read_text(encoding="utf-8"), features), encoding="utf-8")
+        return 0
+    lengths = QUICK if chosen.quick else FULL
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         results = Benchmark(Comparison(Path(name), stack, scripts(lengths)), lengths, progress).run()

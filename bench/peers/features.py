@@ -1,4 +1,4 @@
-"""Features of the gateways: some are tried in the same run, others are read in the package of the pinned release.
+"""Features of the gateways: some are tried by the benchmark, others are read in the package of the pinned release.
 
 A fact says how it was established. "not found" means that the feature was looked for and not found, which does not
 prove that it is missing.
@@ -25,7 +25,7 @@ GATEWAYS = {
 }
 """Columns of the table, and their titles."""
 SOURCES = {
-    "t": "tried in this run, with one request and an upstream that offers only Chat Completions over HTTP",
+    "t": "tried by `bench.peers`, with one request and an upstream that offers only Chat Completions over HTTP",
     "h": "`--help` of the release",
     "r": "README in the package",
     "s": "source or program in the package",

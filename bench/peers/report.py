@@ -14,7 +14,7 @@ from bench.loopback import CORES
 from bench.peers import install
 from bench.peers.features import feature_table
 
-__all__ = ["Environment", "Pace", "PacedStreams", "Results", "Row", "report"]
+__all__ = ["Environment", "Pace", "PacedStreams", "Results", "Row", "replace_features", "report"]
 
 PAGE = """\
 # Cost and features compared with other gateways
@@ -63,7 +63,7 @@ hold it although its core was not busy.
 
 {features}
 """
-
+FEATURES_HEADING = "## Features\n\n"
 
 BUSY = 1000
 """Latency of nginx in microseconds above which the machine is busy, so that no latency is meaningful."""
@@ -180,6 +180,12 @@ def report(results: Results, environment: Environment) -> str:
         summary=_summary(found),
         features=feature_table(results.tried),
     )
+
+
+def replace_features(page: str, features: str) -> str:
+    """Return the page with another table of features."""
+    before, heading, _ = page.partition(FEATURES_HEADING)
+    return f"{before}{heading}{features}\n"
 
 
 def _summary(found: list[Target]) -> str:

@@ -11,9 +11,9 @@ import interlingua as il
 from bench.gateway import Run
 from bench.loopback import Process
 from bench.peers.contenders import ROWS, Contender, Running, Servers
-from bench.peers.features import FEATURES, GATEWAYS, NOTES, SOURCES, TRIED
+from bench.peers.features import FEATURES, GATEWAYS, NOTES, SOURCES, TRIED, feature_table
 from bench.peers.probes import Reply, check_reply, count_argument_events
-from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, report
+from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, replace_features, report
 from bench.traffic import EVENT, PATHS, agent_request, native, short, small_request, structured
 
 
@@ -100,6 +100,13 @@ def test_peers_page_shows_failed_peer_with_reason() -> None:
         f"| CPU per request of 40 KB, chat → chat, against LiteLLM | ≥ 25 × less | {name} failed | undecided |" in page
     )
     assert "Missed: 0 of 13; undecided: 4." in page
+
+
+def test_features_of_peers_page_are_replaced() -> None:
+    page = replace_features(peers_page({}), feature_table({"a feature": {"LiteLLM": "no: HTTP 404"}}))
+    assert "All targets are met." in page
+    assert "| a feature | did not run | no: HTTP 404 <sup>t</sup> |" in page
+    assert replace_features(page, feature_table({"a feature": {"LiteLLM": "yes"}})) == peers_page({})
 
 
 def test_failed_start_of_peer_is_a_failure_of_its_rows() -> None:
