@@ -1,6 +1,10 @@
-/* Many clients at once: each sends one request repeatedly over its connection, and reads the responses.
+/* Many clients at once: each sends the requests of a session over its connection, and reads the responses.
 
        client PORT REQUEST_FILE CONNECTIONS
+
+   REQUEST_FILE has one or more HTTP requests with a content-length. Each client sends them in turn, and then begins the
+   next session with the first one. The clients start at different requests, so that the mix of requests is always the
+   same. @0000000000000000 in a request is replaced by the number of the session, so that no two sessions are alike.
 
    prints `open` when each client has received its first event. From then on it counts, until its standard input ends;
    then it prints one line: EVENTS RESPONSES SECONDS P50 P99 READS STREAMS. An event is one time stamp of the upstream (~
@@ -25,10 +29,19 @@
 #define KEPT (DIGITS + 1)
 #define READ (256 * 1024)
 #define STREAMS_OPENED_AT_ONCE 64
+#define MAX_REQUESTS 256
+
+static const char SESSION[] = "@0000000000000000";
+
+struct request { char *bytes; size_t size; int has_session; };
 
 struct connection {
     int fd, polled;
     int64_t newest;         /* the last time stamp; 0: none received */
+    size_t next;            /* index of the request that is being sent */
+    char *request;          /* its bytes */
+    char *own;              /* room for a request with the number of the session */
+    uint64_t session;
     size_t sent;            /* bytes of the request */
     char tail[KEPT];        /* last bytes received, in case a stamp is cut */
     size_t tail_size;
@@ -38,10 +51,10 @@ struct connection {
 };
 
 static struct connection *all;
-static char *request;
-static size_t request_size, count, hearing, opened;
+static struct request requests[MAX_REQUESTS];
+static size_t request_count, largest, count, hearing, opened;
 static int epoll, counting, port;
-static uint64_t events, responses, reads, streams;
+static uint64_t events, responses, reads, streams, sessions;
 static uint32_t *waits;
 static size_t wait_count, wait_room;
 static int64_t began;
@@ -55,14 +68,33 @@ static int64_t now(void) {
 }
 
 static void watch(struct connection *c) {
-    int wanted = c->sent < request_size ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    int wanted = c->sent < requests[c->next].size ? EPOLLIN | EPOLLOUT : EPOLLIN;
     struct epoll_event e = {.events = (uint32_t)wanted, .data.ptr = c};
     if (wanted != c->polled && epoll_ctl(epoll, c->polled ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e)) fail("epoll_ctl");
     c->polled = wanted;
 }
 
+/* Write the number of the session into the client's own copy of the request. */
+static void number(struct connection *c, struct request *r) {
+    char digits[DIGITS + 2], *at;
+    if (!c->own) c->own = malloc(largest);
+    memcpy(c->own, r->bytes, r->size);
+    snprintf(digits, sizeof digits, "@%016llu", (unsigned long long)c->session);
+    for (at = c->own; (at = memmem(at, (size_t)(c->own + r->size - at), SESSION, KEPT)); at += KEPT)
+        memcpy(at, digits, KEPT);
+    c->request = c->own;
+}
+
+static void begin(struct connection *c) {
+    struct request *r = &requests[c->next];
+    if (!c->next || !c->session) c->session = ++sessions;
+    c->request = r->bytes;
+    c->sent = 0;
+    if (r->has_session) number(c, r);
+}
+
 static void ask(struct connection *c) {
-    ssize_t size = send(c->fd, request + c->sent, request_size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t size = send(c->fd, c->request + c->sent, requests[c->next].size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size < 0 && errno != EAGAIN) fail("send");
     if (size > 0) c->sent += (size_t)size;
     watch(c);
@@ -75,6 +107,8 @@ static void dial(struct connection *c) {
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(c->fd, (struct sockaddr *)&where, sizeof where)) fail("connect");
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    c->next = (size_t)(c - all) * request_count / count % request_count;
+    begin(c);
     ask(c);
 }
 
@@ -131,8 +165,10 @@ static void read_available(struct connection *c) {
     if (!memcmp(c->last, "0\r\n\r\n", 5)) {
         if (counting) responses++;
         c->begun = 0;
-        c->tail_size = c->sent = 0;
+        c->tail_size = 0;
         memset(c->last, 0, 5);
+        c->next = (c->next + 1) % request_count;
+        begin(c);
         ask(c);
     }
 }
@@ -153,11 +189,25 @@ static void load(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) fail(path);
     fseek(file, 0, SEEK_END);
-    request_size = (size_t)ftell(file);
+    size_t size = (size_t)ftell(file);
     rewind(file);
-    request = malloc(request_size);
-    if (fread(request, 1, request_size, file) != request_size) fail("read");
+    char *at = malloc(size + 1), *end = at + size;
+    if (fread(at, 1, size, file) != size) fail("read");
+    *end = 0;
     fclose(file);
+    while (at < end) {
+        char *body = strstr(at, "\r\n\r\n"), *length = strcasestr(at, "\r\ncontent-length:");
+        if (!body || !length || length > body || request_count == MAX_REQUESTS) {
+            fprintf(stderr, "not a list of HTTP requests: %s\n", path);
+            exit(2);
+        }
+        struct request *r = &requests[request_count++];
+        r->bytes = at;
+        r->size = (size_t)(body + 4 - at) + strtoul(length + 17, NULL, 10);
+        r->has_session = memmem(at, r->size, SESSION, KEPT) != NULL;
+        if (r->size > largest) largest = r->size;
+        at += r->size;
+    }
 }
 
 int main(int argc, char **argv) {

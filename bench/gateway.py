@@ -14,6 +14,10 @@ event, and where rows differ in it, or a server has not kept the pace, they are 
 
 Memory is measured in gateways that have handled only a few streams before. 10,000 open streams need 20,100 open files
 (`ulimit -Hn`); with a lower limit there are fewer.
+
+Requests are those of agents: each repeats the conversation of the one before and adds a call and its result, and no two
+sessions are alike. What a gateway keeps of earlier requests helps there, so requests that share nothing with an earlier
+one are measured, too.
 """
 
 from __future__ import annotations
@@ -27,9 +31,20 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from bench.loopback import CORES, Load, Measurement, Process, compile_program, gateway, nginx, upstream
-from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
+from bench.traffic import (
+    PATHS,
+    agent_request,
+    agent_session,
+    first_request,
+    http_requests,
+    native,
+    short,
+    small_request,
+    structured,
+)
 from bench.workers import WorkerLoad, report_workers
 from interlingua.gateway.settings.descriptor_limit import descriptor_limit, raise_descriptor_limit
 
@@ -54,6 +69,11 @@ models:
 {models}
 """
 LIMITS = "limits: {{streams: {0}, connections: {0}}}\n"
+
+
+RequestKind: TypeAlias = Literal["small", "agent", "session", "first"]
+"""small: one message and one tool. agent: the same request of an agent again and again. session: the requests of an
+agent's session. first: requests of agents that share nothing with an earlier request."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,7 @@ class Bench:
     def __init__(self, folder: Path, stack: ExitStack, lengths: Lengths, rate: int) -> None:
         self._folder = folder
         self._client = compile_program(folder, "client")
+        self._file_count = 0
         self.rate = rate
         long, long_slow = int(rate * (lengths.paced + 3)), int(SLOW_RATE * (lengths.slow + 10))
         scripts = {
@@ -123,16 +144,18 @@ class Bench:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def load(self, script: str, wire: str, clients: int, size: int = 0) -> Load:
-        """Return clients that send the gateway an agent's request of this size on this wire; 0: a short request."""
-        body = agent_request(wire, script, size) if size else small_request(wire, script)
-        return Load(self._client, self._write_file(f"{script}.{wire}.{size}", http_request(PATHS[wire], body)), clients)
+    def load(self, script: str, wire: str, clients: int, kind: RequestKind = "small", size: int = 0) -> Load:
+        """Return clients that send the gateway requests of this kind and size on this wire."""
+        return self._load(f"{script}.{wire}", PATHS[wire], _bodies(kind, wire, script, size), clients)
 
-    def direct_load(self, script: str, clients: int, size: int = 0) -> Load:
+    def direct_load(self, script: str, clients: int, kind: RequestKind = "small", size: int = 0) -> Load:
         """Return clients that send requests to the upstream's own path, directly or through nginx."""
-        body = agent_request(CHAT, script, size) if size else small_request(CHAT, script)
-        request = http_request(f"/{script}/v1/chat/completions", body)
-        return Load(self._client, self._write_file(f"{script}.direct.{size}", request), clients)
+        path = f"/{script}/v1/chat/completions"
+        return self._load(f"{script}.direct", path, _bodies(kind, CHAT, script, size), clients)
+
+    def _load(self, name: str, path: str, bodies: list[dict[str, Any]], clients: int) -> Load:
+        self._file_count += 1
+        return Load(self._client, self._write_file(f"{name}.{self._file_count}", http_requests(path, *bodies)), clients)
 
     def streams(self, pace: str) -> list[Run]:
         clients = 16 if pace == "saturated" else STREAMS
@@ -145,12 +168,12 @@ class Bench:
         runs = [Run(name, self.load(script, wire, clients), self.gateway) for name, script, wire in rows]
         return self.with_nginx(self.direct_load(f"native-{pace}", clients), runs)
 
-    def requests(self, size: int, pairs: list[tuple[str, str]]) -> list[Run]:
+    def requests(self, kind: RequestKind, size: int, pairs: list[tuple[str, str]]) -> list[Run]:
         runs = [
-            Run(f"{source} → {target}", self.load(f"short-{target}", source, 4, size), self.gateway)
+            Run(f"{source} → {target}", self.load(f"short-{target}", source, 4, kind, size), self.gateway)
             for source, target in pairs
         ]
-        return self.with_nginx(self.direct_load(f"short-{CHAT}", 4, size), runs)
+        return self.with_nginx(self.direct_load(f"short-{CHAT}", 4, kind, size), runs)
 
     def new_gateway(self, settings: str = "") -> AbstractContextManager[Process]:
         """Run another gateway, which has handled no requests yet. `settings`: settings beside the models."""
@@ -160,6 +183,18 @@ class Bench:
 
     def with_nginx(self, load: Load, runs: list[Run]) -> list[Run]:
         return [Run("nginx, forwarding only", load, self.nginx), *runs] if self.nginx else runs
+
+
+def _bodies(kind: RequestKind, wire: str, model: str, size: int) -> list[dict[str, Any]]:
+    match kind:
+        case "small":
+            return [small_request(wire, model)]
+        case "agent":
+            return [agent_request(wire, model, size)]
+        case "session":
+            return agent_session(wire, model, size)
+        case "first":
+            return [first_request(wire, model, size)]
 
 
 def measure_rounds(runs: list[Run], seconds: float, rounds: int) -> list[list[Measurement]]:
@@ -270,35 +305,48 @@ def _rate(measurements: list[Measurement]) -> float:
 
 def report_requests(bench: Bench, lengths: Lengths) -> None:
     pairs = [(CHAT, CHAT), (MESSAGES, CHAT), (RESPONSES, CHAT), (MESSAGES, MESSAGES), (CHAT, MESSAGES)]
+    runs = bench.requests("small", 0, pairs[:2])
+    table(runs, measure_rounds(runs, lengths.request, lengths.rounds), "CPU per request of 1 KB, µs", per_request)
     for size, chosen, one_wire, across in ((40_000, pairs, 1000, 1500), (400_000, pairs[:3], 2000, 3000)):
-        runs = bench.requests(size, chosen)
+        report_sessions(bench, lengths, size, chosen, (one_wire, across))
+        runs = bench.requests("first", size, chosen)
         measurements = measure_rounds(runs, lengths.request, lengths.rounds)
-        title = f"CPU per request of {size // 1000} KB, 20 tools, 41 messages, µs"
-        same_wire = {f"{source} → {target}" for source, target in chosen if source == target}
-        for names, where, limit in (
-            (same_wire, "on one wire", one_wire),
-            ({run.name for run in runs} - same_wire, "across wires", across),
-        ):
-            shown = [n for n, run in enumerate(runs) if run.name in names or run.server is bench.nginx]
-            table(
-                [runs[n] for n in shown],
-                [measurements[n] for n in shown],
-                f"{title}, {where}",
-                per_request,
-                Target(limit, is_ratio=False),
-            )
+        title = f"CPU per request of {size // 1000} KB, µs: nothing in common with an earlier request"
+        table(runs, measurements, title, per_request)
+
+
+def report_sessions(
+    bench: Bench, lengths: Lengths, size: int, pairs: list[tuple[str, str]], limits: tuple[int, int]
+) -> None:
+    """Report the cost of the requests of agents. `limits`: the targets on one wire and across wires."""
+    runs = bench.requests("session", size, pairs)
+    measurements = measure_rounds(runs, lengths.request, lengths.rounds)
+    title = f"CPU per request of {size // 1000} KB on average, µs: sessions of agents, 20 tools, 1 to 81 messages"
+    same_wire = {f"{source} → {target}" for source, target in pairs if source == target}
+    for names, where, limit in (
+        (same_wire, "on one wire", limits[0]),
+        ({run.name for run in runs} - same_wire, "across wires", limits[1]),
+    ):
+        shown = [n for n, run in enumerate(runs) if run.name in names or run.server is bench.nginx]
+        table(
+            [runs[n] for n in shown],
+            [measurements[n] for n in shown],
+            f"{title}, {where}",
+            per_request,
+            Target(limit, is_ratio=False),
+        )
 
 
 def report_idle(bench: Bench, lengths: Lengths) -> None:
     """Report memory per idle stream. Must run first: nginx would use freed memory of other parts again."""
-    rows = {"Kimi's text → Messages": 0, "the same, after requests of 40 KB": 40_000}
+    rows: dict[str, RequestKind] = {"Kimi's text → Messages": "small", "the same, after requests of 40 KB": "agent"}
     runs = bench.with_nginx(bench.direct_load("native-idle", lengths.idle), [])
     measurements = measure_rounds(runs, 0.5, 1)
-    for name, size in rows.items():
+    for name, kind in rows.items():
         # A gateway of its own, because the streams of a row would use freed memory of the row before.
         with bench.new_gateway() as process:
-            bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, size).run_against(process, 0.3)
-            runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, size), process))
+            bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, kind, 40_000).run_against(process, 0.3)
+            runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, kind, 40_000), process))
             measurements.append([runs[-1].measure(0.5)])
     unit = f"memory per idle stream, KiB: {lengths.idle} streams"
     table(runs, measurements, unit, lambda one: one.memory / lengths.idle / 1024, Target(24, is_ratio=False))
@@ -338,7 +386,7 @@ def report_two_workers(bench: Bench, lengths: Lengths) -> None:
         WorkerLoad(
             "requests of 40 KB, Messages → chat",
             "responses",
-            bench.load(f"short-{CHAT}", MESSAGES, 16, 40_000),
+            bench.load(f"short-{CHAT}", MESSAGES, 16, "session", 40_000),
             lambda one: one.responses,
         ),
     ]

@@ -116,10 +116,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Load:
-    """Clients that all send the same request."""
+    """Clients that all send the same requests."""
 
     program: Path
-    request: Path
+    requests: Path
     clients: int
     cores: Collection[int] = (REST,)
 
@@ -136,7 +136,7 @@ class Load:
             RuntimeError: A client received no event within `open_timeout` seconds, or an error.
         """
         memory, started = server.memory(), time.monotonic()
-        args = [str(self.program), str(server.port), str(self.request), str(self.clients)]
+        args = [str(self.program), str(server.port), str(self.requests), str(self.clients)]
         pipe = subprocess.PIPE
         with _run_process(args, self.cores, stdin=pipe, stdout=pipe, stderr=pipe) as process:
             load = [Process(process.pid, 0), *([model] if model else [])]

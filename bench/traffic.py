@@ -11,12 +11,29 @@ from bench.measure import CODE, PROSE, repeat_to_size
 
 CHAT = "openai-chat"
 
-__all__ = ["EVENT", "PATHS", "STAMP", "agent_request", "http_request", "native", "short", "small_request", "structured"]
+__all__ = [
+    "EVENT",
+    "PATHS",
+    "SESSION",
+    "STAMP",
+    "agent_request",
+    "agent_session",
+    "first_request",
+    "http_requests",
+    "native",
+    "short",
+    "small_request",
+    "structured",
+]
 
 EVENT = 206
 """Bytes per event, including `data:` and the blank line."""
 STAMP = "~0000000000000000"
 """Placeholder in which the upstream writes the time."""
+SESSION = "@0000000000000000"
+"""Placeholder in which the clients write the number of the session."""
+SESSION_REQUESTS = 41
+"""Requests of a session: the first has one message, and each has two more than the one before."""
 PATHS = {
     "openai-chat": "/v1/chat/completions",
     "anthropic-messages": "/v1/messages",
@@ -93,31 +110,58 @@ def small_request(wire: str, model: str) -> dict[str, Any]:
 
 def agent_request(wire: str, model: str, size: int) -> dict[str, Any]:
     """Return a request of about this many bytes, with 20 tools and 41 messages, as an agent sends it."""
-    turns = 13
+    return _request(wire, model, _conversation(SESSION_REQUESTS // 2, size), [_tool(n) for n in range(20)])
+
+
+def first_request(wire: str, model: str, size: int) -> dict[str, Any]:
+    """Return the same request, but with tools and messages that no earlier request had."""
+    tools = [_tool(n, SESSION) for n in range(20)]
+    return _request(wire, model, [{"role": "system", "content": SESSION}, *_conversation(20, size)], tools)
+
+
+def agent_session(wire: str, model: str, size: int) -> list[dict[str, Any]]:
+    """Return the requests of an agent's session. They have this size on average, 20 tools, and 1 to 81 messages.
+
+    Each request repeats the one before, with a call and its result in addition.
+    """
     tools = [_tool(n) for n in range(20)]
-    fixed = len(json.dumps(tools)) + 400 * turns
-    result = repeat_to_size(CODE, (size - fixed) // turns)
-    messages: list[dict[str, Any]] = [{"role": "system", "content": repeat_to_size(PROSE, size // 20)}]
-    for n in range(turns):
-        function = {"name": f"tool_{n}", "arguments": json.dumps({"path": f"src/{n}.py", "limit": n})}
-        call = {"id": f"call_{n:04}abcdefgh", "type": "function", "function": function}
-        messages.append({"role": "user", "content": f"Look at number {n} now. {PROSE}"})
-        messages.append({"role": "assistant", "content": "I look at it.", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": result[: (size - fixed) // turns]})
-    messages.append({"role": "user", "content": "And now?"})
+    return [_request(wire, model, _conversation(turns, size), tools) for turns in range(SESSION_REQUESTS)]
+
+
+def _request(wire: str, model: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
     chat = {"model": model, "max_tokens": 4096, "stream": True, "messages": messages, "tools": tools}
     return chat if wire == CHAT else il.translate_request(chat, CHAT, wire)
 
 
-def _tool(number: int) -> dict[str, Any]:
+def _conversation(turns: int, size: int) -> list[dict[str, Any]]:
+    """Return a conversation with this many calls. With the mean number of a session, the request has this size."""
+    mean_turns = SESSION_REQUESTS // 2
+    fixed = len(json.dumps([_tool(n) for n in range(20)])) + size // 20 + 300 * mean_turns
+    result = repeat_to_size(CODE, (size - fixed) // mean_turns)
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": repeat_to_size(PROSE, size // 20)},
+        {"role": "user", "content": f"{SESSION} Look at all of them. {PROSE}"},
+    ]
+    for n in range(turns):
+        function = {"name": f"tool_{n % 20}", "arguments": json.dumps({"path": f"src/{n}.py", "limit": n})}
+        call = {"id": f"call_{n:04}abcdefgh", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": f"I look at number {n}.", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": result[: (size - fixed) // mean_turns]})
+    return messages
+
+
+def _tool(number: int, note: str = "") -> dict[str, Any]:
     params = {name: {"type": "string", "description": f"The {name} that is meant. {PROSE[:40]}"} for name in PARAMS}
     parameters = {"type": "object", "properties": params, "required": ["path"], "additionalProperties": False}
-    function = {"name": f"tool_{number}", "description": PROSE[:100], "parameters": parameters}
+    function = {"name": f"tool_{number}", "description": PROSE[:100] + note, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
-def http_request(path: str, body: dict[str, Any]) -> bytes:
-    data = json.dumps(body).encode()
+def http_requests(path: str, *bodies: dict[str, Any]) -> bytes:
+    return b"".join(_http_request(path, json.dumps(body).encode()) for body in bodies)
+
+
+def _http_request(path: str, data: bytes) -> bytes:
     head = (
         f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n"
     )

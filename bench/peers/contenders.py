@@ -26,7 +26,7 @@ from bench.peers import agentic_api, ccr, litellm, sglang_router, smg
 from bench.peers.install import CannotInstall
 from bench.peers.probes import ask, check_reply
 from bench.peers.running import Peer
-from bench.traffic import PATHS, agent_request, http_request, small_request
+from bench.traffic import PATHS, agent_session, http_requests, small_request
 
 __all__ = [
     "CHAT",
@@ -205,8 +205,9 @@ class Comparison:
         """Return the clients of one row, with an agent's request of this size; 0: a short request."""
         script = f"{one.scripts}-{kind}"
         model = server.ask(script)
-        body = agent_request(one.wire, model, size) if size else small_request(one.wire, model)
-        file = self._write_file(f"{script}.{one.name}.{size}".replace("/", "-"), http_request(one.path(script), body))
+        bodies = agent_session(one.wire, model, size) if size else [small_request(one.wire, model)]
+        requests = http_requests(one.path(script), *bodies)
+        file = self._write_file(f"{script}.{one.name}.{size}".replace("/", "-"), requests)
         return Run(one.name, Load(self._client, file, clients), server.process)
 
     def direct(self, kind: str, clients: int) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,19 @@ from bench.peers.contenders import ROWS, Contender, Running, Servers
 from bench.peers.features import FEATURES, GATEWAYS, NOTES, SOURCES, TRIED, feature_table
 from bench.peers.probes import Reply, check_reply, count_argument_events
 from bench.peers.report import Environment, Pace, PacedStreams, Results, Row, replace_features, report
-from bench.traffic import EVENT, PATHS, agent_request, native, short, small_request, structured
+from bench.traffic import (
+    EVENT,
+    PATHS,
+    SESSION,
+    agent_request,
+    agent_session,
+    first_request,
+    native,
+    short,
+    small_request,
+    structured,
+)
+from interlingua.wires import get_wire
 
 
 @pytest.mark.parametrize("target", PATHS)
@@ -48,6 +61,22 @@ def test_requests_have_size_and_tools_of_agents(wire: str) -> None:
     assert (len(body["tools"]), body["model"]) == (20, "m")
     assert 38_000 < len(json.dumps(body)) < 50_000
     assert il.translate_request(small_request(wire, "m"), wire, "openai-chat")["stream"] is True
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_each_request_of_a_session_continues_the_one_before(wire: str) -> None:
+    field = get_wire(wire).TRAITS.conversation_field
+    requests = agent_session(wire, "m", 40_000)
+    conversations = [request[field] for request in requests]
+    sizes = [len(json.dumps(request)) for request in requests]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(conversations))
+    assert all(SESSION in json.dumps(conversation) for conversation in conversations)
+    assert 38_000 < sum(sizes) / len(sizes) < 50_000
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_first_requests_have_the_session_in_every_tool(wire: str) -> None:
+    assert all(SESSION in json.dumps(tool) for tool in first_request(wire, "m", 40_000)["tools"])
 
 
 OURS = ("ours, Messages → Kimi's text", "ours, Messages → chat", "ours, chat → chat")
