@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from interlingua.events import Finding, Usage
+from interlingua.gateway.observability import background_writer
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog, JsonFormatter, LogOutput, TextFormatter
@@ -354,3 +355,21 @@ def test_background_writer_keeps_order_and_limit() -> None:
     may_continue.set()
     assert writer.close()
     assert done == [1, 3, 5]
+
+
+def test_background_writer_collects_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_writer, "COLLECT_SECONDS", 60)
+    handled: list[tuple[int, int]] = []
+    first_handled = threading.Event()
+
+    def handle_item(item: int) -> None:
+        handled.append((item, writer._queue.qsize()))
+        first_handled.set()
+
+    writer = BackgroundWriter(handle_item, max_weight=10, name="test")
+    writer.put(0, 0)
+    assert first_handled.wait(10)
+    for item in (1, 2, 3):
+        writer.put(item, 0)
+    assert writer.close(), "close does not wait for further items"
+    assert handled[1:] == [(1, 3), (2, 2), (3, 1)]  # with the entry that ends the thread

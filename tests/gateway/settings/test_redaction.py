@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -148,6 +149,23 @@ def test_nested_values_are_redacted() -> None:
         {"a": [PLAIN, 1, None], "api_key": "x", "b": {PLAIN: PLAIN.encode()}, "key": 3}
     )
     assert shown == {"a": ["***", 1, None], "api_key": "***", "b": {"***": "***"}, "key": 3}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"id": "req_1", "text": text, "status": 200} for text, _ in ROWS),
+        *({text: 1} for text, _ in ROWS),
+        *({"findings": {text: 1}} for text, _ in ROWS),
+        *({"first": "authorization:", "text": text} for text, _ in ROWS),
+        {"api_key": "short", "n": None},
+        {"nested": {"api_key": "short"}, "seconds": 0.5},
+        {"list": [KEY], "body": PLAIN.encode()},
+    ],
+)
+def test_fields_are_redacted_like_other_values(fields: dict[str, Any]) -> None:
+    redactor = Redactor([PLAIN])
+    assert redactor.redact_fields(fields) == redactor.redact_value(fields)
 
 
 def test_client_key_is_redacted() -> None:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 __all__ = ["BackgroundWriter"]
+
+COLLECT_SECONDS = 0.02
+"""Time in which further items are collected after the first one: waking up the thread for each of them, and switching
+from the event loop to it and back, takes longer than handling it."""
 
 T = TypeVar("T")
 
@@ -30,6 +34,7 @@ class BackgroundWriter(Generic[T]):
         self._handle_item = handle_item
         self._max_weight = max_weight
         self._queue: SimpleQueue[tuple[T, int] | None] = SimpleQueue()
+        self._closing = threading.Event()
         self._queued_weight = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -52,13 +57,24 @@ class BackgroundWriter(Generic[T]):
         """
         if self._thread.ident is None:
             return True
+        self._closing.set()
         self._queue.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (entry := self._queue.get()) is not None:
+        entry = self._queue.get()
+        while entry is not None:
             item, weight = entry
             self._handle_item(item)
             with self._lock:
                 self._queued_weight -= weight
+            entry = self._next_entry()
+
+    def _next_entry(self) -> tuple[T, int] | None:
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            entry = self._queue.get()
+            self._closing.wait(COLLECT_SECONDS)
+            return entry

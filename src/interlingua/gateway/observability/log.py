@@ -161,7 +161,7 @@ class GatewayLog:
             "msg": self._redactor.redact_text(record.message),
             "created": record.timestamp,
             "msecs": record.timestamp % 1 * 1000,
-            "fields": self._redactor.redact_value(record.fields),
+            "fields": self._redactor.redact_fields(record.fields),
             "is_request": record.is_request,
         }
         if _LOGGER.handlers:
