@@ -85,6 +85,7 @@ _CHANGES = {
     ),
     "HTTP_API": HTTP_API,
     "API_DESCRIPTION": API_DESCRIPTION,
+    "TURNS": None,
     "read_request": _read_request,
     "write_request": _write_request,
 }

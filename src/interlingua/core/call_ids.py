@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import blake2s
 from itertools import accumulate, count, pairwise
 from typing import Literal, TypeAlias
@@ -65,21 +65,30 @@ class CallIdAllocator:
     """Allocator of the call ids of one conversation. Ids are deterministic; the seed makes them differ between
     replies."""
 
-    __slots__ = ("_allocated_ids", "_earlier_ids", "_last_numbers", "_seed", "_suffix", "style")
+    __slots__ = ("_allocated_ids", "_earlier_ids", "_seed", "_suffix", "last_numbers", "style")
 
-    def __init__(self, taken: Iterable[str], seed: str, *, is_seed_unique: bool = False) -> None:
+    def __init__(
+        self,
+        taken: Iterable[str],
+        seed: str,
+        *,
+        is_seed_unique: bool = False,
+        last_numbers: Mapping[str, int] | None = None,
+    ) -> None:
         """
         Args:
             taken: the ids of earlier turns. A set is used as it is, because many choices may share it.
             seed: the source of generated ids.
             is_seed_unique: no other reply has this seed. Then ids that may repeat get a suffix made from it.
+            last_numbers: those of the allocator of the earlier turns.
         """
         self.style: IdStyle = "call"
         self._earlier_ids = taken if isinstance(taken, Set | PackedIds) else frozenset(taken) or _NO_IDS
         self._allocated_ids: dict[str, None] = {}  # an empty set takes three times the memory
         self._seed = seed
         self._suffix = f"-il{_digest(seed)[:12]}" if is_seed_unique else ""
-        self._last_numbers: dict[str, int] = {}  # id prefix → last number allocated with it
+        self.last_numbers: dict[str, int] = dict(last_numbers or {})
+        """The last number that was allocated with each prefix of ids."""
 
     def allocate(self, native_id: str | None, number: int, name: str = "") -> str:
         """Return a unique id for the call with this number in its reply. `name`: the tool, which some ids contain."""
@@ -106,10 +115,10 @@ class CallIdAllocator:
         """Return the id with the next free number if it ends in a number, as Kimi's ids do, else `id_2`, `id_3`, …"""
         match = _NUMBERED.fullmatch(id)
         stem, number = (match[1], int(match[2])) if match else (f"{id}_", 1)
-        number = max(number, self._last_numbers.get(stem, 0)) + 1
+        number = max(number, self.last_numbers.get(stem, 0)) + 1
         while self._is_taken(f"{stem}{number}{suffix}"):
             number += 1
-        self._last_numbers[stem] = number
+        self.last_numbers[stem] = number
         return f"{stem}{number}{suffix}"
 
 

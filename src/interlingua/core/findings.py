@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from interlingua.events import Finding
 
 __all__ = ["FINDING_KINDS", "FindingCollector"]
@@ -164,6 +166,15 @@ class FindingCollector:
     def report(self, kind: str, message: str, place: str = "") -> None:
         """Add a finding. A repeated kind and message is recorded once, with its first place."""
         self._findings.setdefault((kind, message), Finding(kind, message, place))
+
+    @staticmethod
+    def join(parts: Iterable[Iterable[Finding]]) -> list[Finding]:
+        """Return the findings of several collectors, without duplicates."""
+        joined = FindingCollector()
+        for part in parts:
+            for finding in part:
+                joined.report(finding.kind, finding.message, finding.place)
+        return joined.findings
 
     @property
     def findings(self) -> list[Finding]:

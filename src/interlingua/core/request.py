@@ -154,6 +154,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     system: list[Content] = []
     messages: list[Message] = []
     tools: list[Tool] = []
+    found_tools: tuple[str, ...] = ()
+    """Names of the deferred tools that a tool search in the conversation has found."""
     hosted: list[dict[str, Any]] = []
     """Tools that only this wire has, in its own format; the server runs most of them itself."""
     tool_choice: ToolChoice | None = None

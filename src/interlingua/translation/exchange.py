@@ -25,8 +25,11 @@ from interlingua.core.tools import shared_tool_set
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
-from interlingua.translation.request_translation import prepare_request
+from interlingua.translation.incremental_translation import EncodedRequest, translate_incrementally
+from interlingua.translation.request_cache import RequestCache
+from interlingua.translation.request_translation import PreparedRequest, RequestContext, prepare_request
 from interlingua.translation.translator import Translator
+from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.upstreams.profile import UNKNOWN, Profile
 from interlingua.wires.base import Json
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
@@ -77,10 +80,12 @@ class Exchange:
 
     Args:
         wire: The client's wire.
-        request: The client's request, decoded from JSON. It is not kept.
+        request: The client's request, decoded from JSON or not. It is not kept.
         target: The upstream.
         options: Options of the translation. `upstream` and `taken_ids` are set here.
         strict: Raise BadRequest for a broken history instead of repairing it.
+        cache: Earlier requests. What a request that is not decoded has in common with them is translated once.
+        owner: The client. Its requests are compared with its own earlier ones only.
 
     Raises:
         BadRequest: The request cannot be parsed or cannot be sent to this upstream.
@@ -89,10 +94,24 @@ class Exchange:
     __slots__ = ("_model", "_options", "_target", "_tools", "_wire", "body", "findings", "wants_stream")
 
     def __init__(
-        self, wire: str, request: Json, target: UpstreamTarget, options: Options, *, strict: bool = False
+        self,
+        wire: str,
+        request: Json | UndecodedRequest,
+        target: UpstreamTarget,
+        options: Options,
+        *,
+        strict: bool = False,
+        cache: RequestCache | None = None,
+        owner: str = "",
     ) -> None:
         options = msgspec.structs.replace(options, upstream=target.identity)
-        prepared = prepare_request(request, wire, target.api, target.model, target.profile, options, strict=strict)
+        prepared: EncodedRequest | PreparedRequest | None = None
+        if isinstance(request, UndecodedRequest) and cache is not None:
+            context = RequestContext.create(wire, target.api, target.profile, options, strict)
+            prepared = translate_incrementally(request, context, target.model, cache, owner)
+        if prepared is None:
+            body = request.decode() if isinstance(request, UndecodedRequest) else request
+            prepared = prepare_request(body, wire, target.api, target.model, target.profile, options, strict=strict)
         self.body = encode_json({**prepared.body, **target.extra})
         """Body of the request to the upstream."""
         self.findings = prepared.findings

@@ -16,7 +16,7 @@ It also handles system messages in the middle, a final message of the model, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -30,7 +30,7 @@ from interlingua.core.request import NO_CONTENT, CacheMark, Content, Message, Pi
 from interlingua.core.tools import shorten_name
 from interlingua.errors import BadRequest
 
-__all__ = ["NO_RESULT", "repair_history", "restore_result_ids"]
+__all__ = ["NO_CALLS", "NO_RESULT", "CallHistory", "repair_history", "repair_turns", "restore_result_ids"]
 
 NO_RESULT = "[no result: interrupted]"
 UNNAMED_TOOL = "unnamed"
@@ -48,6 +48,37 @@ def repair_history(request: Request, strict: bool = False) -> tuple[Request, lis
     system = repairer.repair_content(request.system, "system")
     messages = [message for turn in _split_turns(request.messages) for message in repairer.repair_turn(turn)]
     return msgspec.structs.replace(request, system=system, messages=messages), repairer.findings
+
+
+class CallHistory(msgspec.Struct, frozen=True):
+    """The calls of the turns before: all that the repair of the next turns depends on."""
+
+    client_ids: tuple[str, ...] = ()
+    """Ids of the calls as the client sent them, in order."""
+    ids: tuple[str, ...] = ()
+    """Their unique ids."""
+    last_numbers: Mapping[str, int] = {}
+    """The last number that made an id with this prefix unique."""
+
+
+NO_CALLS = CallHistory()
+
+
+def repair_turns(
+    request: Request, earlier: CallHistory, strict: bool = False
+) -> tuple[list[Message], list[ev.Finding], CallHistory]:
+    """Repair complete turns of a conversation, of which the request has no others.
+
+    Args:
+        request: The messages of these turns, and the tools on offer.
+        earlier: The calls of the turns before.
+        strict: Raise BadRequest at the first problem.
+
+    Returns: the messages, the findings, and the calls for the turns that follow.
+    """
+    repairer = _HistoryRepairer(request, strict, earlier)
+    messages = [message for turn in _split_turns(request.messages) for message in repairer.repair_turn(turn)]
+    return messages, repairer.findings, repairer.history
 
 
 def restore_result_ids(request: Request) -> Request:
@@ -130,14 +161,24 @@ def _result_as_text(result: Result, item: _PieceAt) -> list[_PieceAt]:
 class _HistoryRepairer:
     """Repairs one conversation, turn by turn."""
 
-    def __init__(self, request: Request, strict: bool) -> None:
+    def __init__(self, request: Request, strict: bool, earlier: CallHistory = NO_CALLS) -> None:
         self.findings: list[ev.Finding] = []
         self._source_path = request.source_path
         self._strict = strict
         self._offered_names = {tool.name for tool in request.tools}
-        self._ids = CallIdAllocator((), "history")
-        self._call_count = 0
-        self._earlier_ids: set[str] = set()  # client ids of the calls in earlier turns
+        self._earlier = earlier
+        self._ids = CallIdAllocator(frozenset(earlier.ids), "history", last_numbers=earlier.last_numbers)
+        self._calls: list[_PendingCall] = []
+        self._earlier_ids = set(earlier.client_ids)  # of the calls in earlier turns
+
+    @property
+    def history(self) -> CallHistory:
+        """The calls so far."""
+        return CallHistory(
+            (*self._earlier.client_ids, *(call.client_id for call in self._calls)),
+            (*self._earlier.ids, *(call.call.id for call in self._calls)),
+            self._ids.last_numbers,
+        )
 
     def _report(self, kind: str, path: str, problem: str, action: str) -> None:
         path = self._source_path(path)
@@ -234,8 +275,7 @@ class _HistoryRepairer:
         call = item.piece
         assert isinstance(call, Call)
         native_id = native_call_id(call.id)
-        call_id = self._ids.allocate(native_id or None, self._call_count)
-        self._call_count += 1
+        call_id = self._ids.allocate(native_id or None, len(self._earlier.ids) + len(self._calls))
         if not call.id:
             self._report("no-id", f"{item.path}.id", "the call has no id", f"set to {call_id!r}")
         elif call_id != call.id == native_id:  # several replies may have one native id
@@ -244,7 +284,9 @@ class _HistoryRepairer:
             )
         renamed = msgspec.structs.replace(call, id=call_id)
         draft.items[n] = msgspec.structs.replace(item, piece=renamed)
-        return _PendingCall(renamed, call.id, item.path)
+        pending_call = _PendingCall(renamed, call.id, item.path)
+        self._calls.append(pending_call)
+        return pending_call
 
     def _attach_result(
         self, result: Result, item: _PieceAt, waiting_by_id: dict[str, list[_PendingCall]], leading_paths: set[str]

@@ -8,28 +8,56 @@ If client and upstream use the same wire, everything that needs no change is sen
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
+from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
 from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
+from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.reply import Call
-from interlingua.core.request import Request
+from interlingua.core.request import Message, Request
 from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool
 from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
 from interlingua.translation.history_repair import repair_history, restore_result_ids
 from interlingua.upstreams import get_profile, ownership_check, profile_for_model
-from interlingua.upstreams.adapt import adapt, adapt_to_model
+from interlingua.upstreams.adapt import (
+    ALL_STEPS,
+    MODEL_STEPS,
+    NO_TURNS,
+    AdaptContext,
+    AdaptedTurns,
+    AdaptFindings,
+    AdaptSteps,
+    accept_any_seal,
+    adapt_content,
+    adapt_settings,
+)
 from interlingua.upstreams.profile import UNKNOWN, UNKNOWN_PROFILE, Profile
 from interlingua.wires import get_wire, reasoning_fields
 from interlingua.wires.base import Json, RequestCodec, Wire
 from interlingua.wires.requests.downgrades import visible_tools
-from interlingua.wires.requests.passthrough import preserve_unchanged
+from interlingua.wires.requests.passthrough import PreservedBody, preserve_unchanged
 
-__all__ = ["PreparedRequest", "prepare_request", "translate_request"]
+__all__ = [
+    "PreparedRequest",
+    "RequestContext",
+    "Tail",
+    "Translated",
+    "TranslationFindings",
+    "call_ids",
+    "dropped_field_findings",
+    "locate_findings",
+    "message_roles",
+    "offered_tools",
+    "prepare_request",
+    "translate_body",
+    "translate_request",
+    "unique_ids",
+]
 
 
 replace = msgspec.structs.replace
@@ -87,130 +115,279 @@ def prepare_request(
     `strict`: raise BadRequest for a broken history instead of repairing it.
     """
     expect_type(body, dict, "a request should be a dict", "decode the JSON body first")
-    options = options or Options()
-    source_wire, target_wire = get_wire(source), get_wire(target)
-    if model is not None:
-        body = {**body, "model": model}
-    context = _RequestContext(get_profile(upstream or UNKNOWN_PROFILE), options, strict)
-    reasoning_fields.check_unpacked_size(body, source_wire.REASONING_FIELDS, options.seal_key, options.limits.seals)
-    if source == target:
-        original, request, written, findings = _translate_same_wire(body, context, target_wire)
-    else:
-        original, request, written, findings = _translate_across_wires(body, context, source_wire, target_wire)
+    context = RequestContext.create(source, target, upstream, options or Options(), strict)
+    translated = translate_body(body if model is None else {**body, "model": model}, context)
     return PreparedRequest(
-        written,
-        findings + _dropped_field_findings(original, written, target_wire),
-        _offered_tools(original, request, target),
-        original.tool_choice,
-        _call_ids(original, request),
+        translated.written,
+        translated.findings.all(),
+        offered_tools(translated.original, translated.request, target),
+        translated.original.tool_choice,
+        unique_ids(call_ids(translated.original), call_ids(translated.request)),
     )
 
 
-class _RequestContext(msgspec.Struct, frozen=True):
-    """Upstream profile and options of one translation."""
+class RequestContext(msgspec.Struct, frozen=True):
+    """Wires, upstream profile and options of one translation."""
 
+    source: Wire
+    target: Wire
     profile: Profile
     options: Options
     strict: bool
 
+    @classmethod
+    def create(
+        cls, source: str, target: str, upstream: Profile | str | None, options: Options, strict: bool
+    ) -> RequestContext:
+        profile = get_profile(upstream or UNKNOWN_PROFILE)
+        return cls(get_wire(source), get_wire(target), profile, options, strict)
 
-_Translated: TypeAlias = tuple[Request, Request, Json, list[Finding]]
-"""The client's request, the request for the upstream, its body, and the findings."""
+    @property
+    def same_wire(self) -> bool:
+        return self.source is self.target
+
+    @property
+    def is_own_signature(self) -> OwnershipCheck:
+        """Predicate that is true for the signatures of this upstream."""
+        return ownership_check(self.options.upstream, self.target.TRAITS)
+
+    @property
+    def is_known(self) -> bool:
+        """False on the same wire if the upstream is unknown: only facts about the model are adapted then, because the
+        client knows best what else it accepts."""
+        return not self.same_wire or self.profile.name != UNKNOWN
+
+    @property
+    def steps(self) -> AdaptSteps:
+        return ALL_STEPS if self.is_known else MODEL_STEPS
+
+    def adapt_context(self, profile: Profile, earlier: AdaptedTurns = NO_TURNS) -> AdaptContext:
+        is_own = accept_any_seal if self.same_wire else self.is_own_signature
+        return AdaptContext(profile, self.target.TRAITS, AdaptFindings(), is_own, earlier)
 
 
-def _translate_across_wires(body: Json, context: _RequestContext, source_wire: Wire, target_wire: Wire) -> _Translated:
+class TranslationFindings(msgspec.Struct, frozen=True):
+    """Findings of the translation of a request, or of a part of it, by the steps that report them."""
+
+    signatures: list[Finding] = []
+    history: list[Finding] = []
+    adapted: AdaptFindings = msgspec.field(default_factory=AdaptFindings)
+    written: list[Finding] = []
+    """Findings of the writer, with paths in the client's body."""
+    roughly_written: list[Finding] = []
+    """The same, if messages were added or merged anywhere: their indexes no longer match then, so that a path names
+    only the list of messages."""
+    client_roles: str = ""
+    """Roles of the client's messages, by their initials."""
+    roles: str = ""
+    """Roles of the messages for the upstream."""
+    dropped: list[Finding] = []
+    is_uneven: bool = False
+    """True if this joins parts in one of which messages were added or merged."""
+
+    def followed_by(self, part: TranslationFindings) -> TranslationFindings:
+        """Return the findings of both parts of a request."""
+        return TranslationFindings(
+            FindingCollector.join((self.signatures, part.signatures)),
+            self.history + part.history,
+            AdaptFindings.join((self.adapted, part.adapted)),
+            FindingCollector.join((self.written, part.written)),
+            FindingCollector.join((self.roughly_written, part.roughly_written)),
+            self.client_roles + part.client_roles,
+            self.roles + part.roles,
+            FindingCollector.join((self.dropped, part.dropped)),
+            any(other.is_uneven or not other.keeps_roles for other in (self, part)),
+        )
+
+    @property
+    def keeps_roles(self) -> bool:
+        """True if no messages were added or merged."""
+        return self.roles == self.client_roles
+
+    def all(self) -> list[Finding]:
+        """Return the findings of all steps."""
+        written = self.written if self.keeps_roles else self.roughly_written
+        return [*self.signatures, *self.history, *self.adapted.findings(), *written, *self.dropped]
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """Turns of the conversation that are translated apart from the rest of the request, before it."""
+
+    messages: list[Message]
+    """The adapted messages of the last turns, without those of `earlier`."""
+    earlier: AdaptedTurns
+    found_tools: tuple[str, ...]
+
+
+class Translated(msgspec.Struct, frozen=True):
+    """A translated request. With a `Tail`, all of it but the tail."""
+
+    original: Request
+    """The client's request."""
+    request: Request
+    """The request for the upstream."""
+    written: Json
+    findings: TranslationFindings
+    added: list[Message]
+    """Messages to be written after the tail; empty without a tail."""
+    preserved: PreservedBody | None = None
+    """What was kept of the client's body; None if the upstream's wire is another."""
+
+
+def translate_body(body: Json, context: RequestContext, tail: Tail | None = None) -> Translated:
+    """Translate a request to its upstream's wire. Raises BadRequest."""
+    fields, options = context.source.REASONING_FIELDS, context.options
+    reasoning_fields.check_unpacked_size(body, fields, options.seal_key, options.limits.seals)
+    return _translate_same_wire(body, context, tail) if context.same_wire else _translate_across(body, context, tail)
+
+
+def _translate_across(body: Json, context: RequestContext, tail: Tail | None) -> Translated:
     """Translate a request to another wire."""
     options = context.options
-    original = source_wire.read_request(body, options)
-    if original.continues:
-        raise BadRequest(
-            original.continues,
-            "refers to a conversation stored by another server; nothing is stored here",
-            "send the whole conversation with each request (store: false)",
-        )
-    signature_findings = reasoning_fields.unreadable_signatures(body, source_wire.REASONING_FIELDS, options.seal_key)
+    original = _with_found_tools(context.source.read_request(body, options), tail)
+    reject_stored_conversation(original)
+    signature_findings = reasoning_fields.unreadable_signatures(body, context.source.REASONING_FIELDS, options.seal_key)
     repaired, history_findings = repair_history(original, context.strict)
     profile = profile_for_model(context.profile, original.model)
-    traits = target_wire.TRAITS
-    request, adapt_findings = adapt(repaired, profile, traits, ownership_check(options.upstream, traits))
-    written, write_findings = target_wire.write_request(request, profile)
-    return (
-        original,
-        request,
-        written,
-        [*signature_findings, *history_findings, *adapt_findings, *_locate_findings(write_findings, original, request)],
+    adapt_context = context.adapt_context(profile)
+    request, added = _adapt(repaired, adapt_context, context.steps, tail)
+    written, write_findings = context.target.write_request(request, profile)
+    findings = TranslationFindings(
+        signature_findings,
+        history_findings,
+        adapt_context.findings,
+        *locate_findings(write_findings, original),
+        client_roles=message_roles(original.messages),
+        roles=message_roles([*request.messages, *added]),
+        dropped=_dropped_fields(original, written, context.target),
     )
+    return Translated(original, request, written, findings, added)
 
 
-def _translate_same_wire(body: Json, context: _RequestContext, wire: Wire) -> _Translated:
+def _translate_same_wire(body: Json, context: RequestContext, tail: Tail | None) -> Translated:
     """Prepare a request for an upstream on the same wire, and keep everything that needs no change.
 
-    So prompt caches stay valid, and unknown fields reach the upstream. For an unknown upstream only facts about the
-    model are adapted: the client knows best what else it accepts.
+    So prompt caches stay valid, and unknown fields reach the upstream.
     """
-    options, is_known_upstream = context.options, context.profile.name != UNKNOWN
-    is_own_signature = ownership_check(options.upstream, wire.TRAITS)
+    options, wire = context.options, context.target
     incoming, signature_findings = reasoning_fields.restore_reasoning(
-        body, wire.REASONING_FIELDS, options.seal_key, is_own_signature, context.profile.own_seals
+        body, wire.REASONING_FIELDS, options.seal_key, context.is_own_signature, context.profile.own_seals
     )
-    original = wire.read_request(body if signature_findings else incoming, options)
-    parsed = (
-        replace(wire.read_request(incoming, options), source_paths=original.source_paths)
-        if signature_findings
-        else original
-    )
+    original = _with_found_tools(wire.read_request(body if signature_findings else incoming, options), tail)
+    parsed = original
+    if signature_findings:
+        parsed = _with_found_tools(wire.read_request(incoming, options), tail)
+        parsed = replace(parsed, source_paths=original.source_paths)
     request, history_findings = (
         (restore_result_ids(parsed), list[Finding]()) if original.continues else repair_history(parsed, context.strict)
     )
     profile = profile_for_model(context.profile, original.model)
-    request, adapt_findings = (adapt if is_known_upstream else adapt_to_model)(request, profile, wire.TRAITS)
-    written, write_findings = preserve_unchanged(
-        incoming, parsed, request, profile if is_known_upstream else None, wire
+    adapt_context = context.adapt_context(profile)
+    request, added = _adapt(request, adapt_context, context.steps, tail)
+    preserved = preserve_unchanged(incoming, parsed, request, profile if context.is_known else None, wire)
+    findings = TranslationFindings(
+        signature_findings,
+        history_findings,
+        adapt_context.findings,
+        *locate_findings(preserved.findings, original),
+        client_roles=message_roles(original.messages),
+        roles=message_roles([*request.messages, *added]),
+        dropped=_dropped_fields(original, preserved.body, wire),
     )
-    return (
-        original,
-        request,
-        written,
-        [*signature_findings, *history_findings, *adapt_findings, *_locate_findings(write_findings, original, request)],
-    )
+    return Translated(original, request, preserved.body, findings, added, preserved)
 
 
-def _locate_findings(findings: list[Finding], original: Request, request: Request) -> list[Finding]:
+def _adapt(
+    request: Request, context: AdaptContext, steps: AdaptSteps, tail: Tail | None
+) -> tuple[Request, list[Message]]:
+    """Adapt a request, and return the messages that have to follow its tail."""
+    adapted = adapt_content(request, context, steps)
+    if tail is None:
+        return adapt_settings(adapted, context, steps), []
+    whole = replace(adapted, messages=[*adapted.messages, *tail.messages])
+    settings = adapt_settings(whole, replace(context, earlier=tail.earlier), steps)
+    return replace(settings, messages=adapted.messages), settings.messages[len(whole.messages) :]
+
+
+def _with_found_tools(request: Request, tail: Tail | None) -> Request:
+    """Return the request with the deferred tools that a search in the tail has found."""
+    if tail is None or not tail.found_tools:
+        return request
+    found = frozenset(tail.found_tools)
+    tools = [replace(tool, deferred=tool.deferred and tool.name not in found) for tool in request.tools]
+    return replace(request, tools=tools, found_tools=(*request.found_tools, *tail.found_tools))
+
+
+def reject_stored_conversation(request: Request) -> None:
+    """Raise BadRequest if the request refers to a conversation that an upstream of its own wire has stored."""
+    if request.continues:
+        raise BadRequest(
+            request.continues,
+            "refers to a conversation stored by another server; nothing is stored here",
+            "send the whole conversation with each request (store: false)",
+        )
+
+
+# ── findings ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def message_roles(messages: list[Message]) -> str:
+    """Return the initials of the roles."""
+    return "".join([message.role[0] for message in messages])
+
+
+def locate_findings(findings: list[Finding], original: Request) -> tuple[list[Finding], list[Finding]]:
     """Convert the paths in findings of the writer to paths in the client's body.
 
-    If messages were added or merged, their indexes no longer match. The path then names only the list of messages.
+    Returns: the findings, and the same with paths that name only the list of messages.
     """
-    same_roles = [message.role for message in request.messages] == [message.role for message in original.messages]
-    locator = original if same_roles else replace(original, source_paths=_root_paths(original))
-    return [replace(finding, place=locator.source_path(finding.place)) for finding in findings]
+    if not findings:
+        return [], []
+    rough_paths = {path: location for path, location in original.source_paths.items() if "[" not in path}
+    rough = replace(original, source_paths=rough_paths)
+    return (
+        [replace(finding, place=original.source_path(finding.place)) for finding in findings],
+        [replace(finding, place=rough.source_path(finding.place)) for finding in findings],
+    )
 
 
-def _root_paths(request: Request) -> dict[str, str]:
-    return {path: location for path, location in request.source_paths.items() if "[" not in path}
-
-
-def _dropped_field_findings(original: Request, written: Json, wire: RequestCodec) -> list[Finding]:
+def _dropped_fields(original: Request, written: Json, wire: RequestCodec) -> list[Finding]:
     """Report fields that were not read, unless they are in the written body."""
-    surviving = wire.read_request(written, Options()).unread if original.unread and original.wire == wire.NAME else ()
+    if not original.unread:
+        return []
+    if original.wire != wire.NAME:
+        return dropped_field_findings(original.unread, (), wire.NAME)
+    without_tools = {key: value for key, value in written.items() if key != "tools"}  # nothing in tools is unread
+    return dropped_field_findings(original.unread, wire.read_request(without_tools, Options()).unread, wire.NAME)
+
+
+def dropped_field_findings(unread: Iterable[str], surviving: Iterable[str], wire: str) -> list[Finding]:
+    """Report the paths of fields that were not read, except those whose names are among the surviving ones."""
     names = Counter(path.rpartition(".")[2] for path in surviving)
     notes = FindingCollector()
-    for place in original.unread:
+    for place in unread:
         name = place.rpartition(".")[2]
         names[name] -= 1
         if names[name] < 0:
-            notes.report("field-dropped", f"{name} has no equivalent on {wire.NAME}: dropped", place)
+            notes.report("field-dropped", f"{name} has no equivalent on {wire}: dropped", place)
     return notes.findings
 
 
-def _offered_tools(original: Request, request: Request, target: str) -> list[Tool]:
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def offered_tools(original: Request, request: Request, target: str) -> list[Tool]:
     """Return the tools that the reply may call. The client's own choice counts: a server without a tool parser receives
     `none` although the model may call tools."""
     calls_forbidden = original.tool_choice is not None and original.tool_choice.mode == "none"
     return [] if calls_forbidden else visible_tools(request, target)
 
 
-def _call_ids(*conversations: Request) -> tuple[str, ...]:
-    """Return the call ids in the client's conversation and in the upstream's."""
-    messages = [message for conversation in conversations for message in conversation.messages]
-    ids = (piece.id for message in messages for piece in message.pieces if isinstance(piece, Call))
-    return tuple(dict.fromkeys(ids))
+def call_ids(request: Request) -> tuple[str, ...]:
+    """Return the ids of the calls in a conversation."""
+    pieces = (piece for message in request.messages for piece in message.pieces)
+    return tuple(piece.id for piece in pieces if isinstance(piece, Call))
+
+
+def unique_ids(*ids: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(ids)))

@@ -38,6 +38,7 @@ __all__ = [
     "RepeatReader",
     "RequestCodec",
     "StreamedDelta",
+    "TurnCodec",
     "Wire",
 ]
 
@@ -181,6 +182,26 @@ class RequestCodec(Protocol):
         """Return the body for this upstream, and findings for what is dropped or changed in it."""
 
 
+class TurnCodec(msgspec.Struct, frozen=True, kw_only=True):
+    """Functions of a wire that read and write some turns of a conversation without the rest of the request.
+
+    A turn begins where an item of the model follows one of another side. Turns that are read, or written, one by one
+    give the same as all of them together.
+    """
+
+    is_from_model: Callable[[Json], bool | None]
+    """Function that returns whether the model wrote this item of a conversation; None for items that change how others
+    are read, such as a list of further tools."""
+    is_system_prompt: Callable[[Json], bool]
+    """Function that returns whether this item is a part of the system prompt, if only such items precede it."""
+    read: Callable[[list[Json], Options, int], Request]
+    """Function that reads these items, of which the first has this number: a Request with nothing but messages."""
+    write: Callable[[Request, Profile], tuple[list[Json], list[ev.Finding]]]
+    """Function that returns the items for the messages of a request, and findings as `write_request` does."""
+    depends_on_tools: bool = False
+    """True if the items of a call depend on the tools that the upstream is offered."""
+
+
 class Wire(RequestCodec, Protocol):
     """Module of one wire (protocol)."""
 
@@ -194,6 +215,10 @@ class Wire(RequestCodec, Protocol):
     """Paths, headers and errors."""
     API_DESCRIPTION: ApiDescription
     """Operations and JSON Schemas for OpenAPI documents."""
+
+    @property
+    def TURNS(self) -> TurnCodec | None:  # noqa: N802 (a constant of a module)
+        """Functions for parts of a conversation. None: a request is always translated as a whole."""
 
     def reader(self, options: Options, /) -> Reader: ...
 

@@ -101,12 +101,13 @@ def sign_reasoning(body: Json, fields: ReasoningFields, options: Options) -> Jso
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_unpacked_size(request: Json, fields: ReasoningFields, key: bytes, limit: int) -> None:
+def check_unpacked_size(request: Json, fields: ReasoningFields, key: bytes, limit: int, size: int = 0) -> int:
     """Raise BadRequest if the envelopes in a client's request unpack to more than `limit` bytes.
 
     A client can send the same small envelope, which unpacks to much more, a thousand times.
+
+    Returns: the number of bytes. `size`: that of the other parts of the request.
     """
-    size = 0
 
     def measure(node: Json, location: str) -> list[Json]:
         nonlocal size
@@ -119,14 +120,18 @@ def check_unpacked_size(request: Json, fields: ReasoningFields, key: bytes, limi
         return [node]
 
     _rewrite_paths(request, fields.request_paths, measure)
+    return size
 
 
 class TooMuchReasoning(BadRequest):
     status = 413
 
 
-def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes) -> list[Finding]:
-    """Return a finding for each envelope in a client's request that this key cannot open."""
+def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes, first: int = 0) -> list[Finding]:
+    """Return a finding for each envelope in a client's request that this key cannot open.
+
+    `first`: the number of the first item of the conversation, if the request has only a part of it.
+    """
     notes = FindingCollector()
 
     def check(node: Json, location: str) -> list[Json]:
@@ -135,7 +140,7 @@ def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes) ->
             _report_unreadable(notes, f"{location}.{field}")
         return [node]
 
-    _rewrite_paths(request, fields.request_paths, check)
+    _rewrite_paths(request, fields.request_paths, check, first)
     return notes.findings
 
 
@@ -148,7 +153,7 @@ def _report_unreadable(notes: FindingCollector, location: str) -> None:
 
 
 def restore_reasoning(
-    request: Json, fields: ReasoningFields, key: bytes, is_own: OwnershipCheck, signed_only: bool
+    request: Json, fields: ReasoningFields, key: bytes, is_own: OwnershipCheck, signed_only: bool, first: int = 0
 ) -> tuple[Json, list[Finding]]:
     """Restore the past reasoning in a client's request, for an upstream of the same wire.
 
@@ -161,19 +166,20 @@ def restore_reasoning(
         key: the key of the envelopes.
         is_own: returns whether a signature is from this upstream.
         signed_only: the upstream accepts signed reasoning only, so that all other reasoning is dropped.
+        first: the number of the first item of the conversation, if the request has only a part of it.
 
     Returns: the body (the same object if nothing changes), and the findings.
     """
     restore_message = fields.restore_message
     rewriter = _SignatureRewriter(fields, key, is_own, signed_only and restore_message is None)
     if restore_message is None:
-        rewritten = _rewrite_paths(request, fields.request_paths, rewriter.rewrite)
+        rewritten = _rewrite_paths(request, fields.request_paths, rewriter.rewrite, first)
     else:
 
         def restore(message: Json, location: str) -> list[Json]:
             return restore_message(message, location, rewriter.rewrite)
 
-        rewritten = _rewrite_paths(request, (fields.message_path,), restore)
+        rewritten = _rewrite_paths(request, (fields.message_path,), restore, first)
     return rewritten, rewriter.notes.findings
 
 
@@ -227,14 +233,17 @@ def report_foreign_signature(thinking: Reasoning, notes: FindingCollector, locat
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: ObjectRewrite) -> Json:
+def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: ObjectRewrite, first: int = 0) -> Json:
     for path in paths:
-        [body] = rewrite_path(body, path.split(), "", rewrite)
+        [body] = rewrite_path(body, path.split(), "", rewrite, first)
     return body
 
 
-def rewrite_path(node: Any, path: Sequence[str], location: str, rewrite: ObjectRewrite) -> list[Any]:
-    """Return the replacements for a node after `rewrite` of all objects at this path; the same node if none changed."""
+def rewrite_path(node: Any, path: Sequence[str], location: str, rewrite: ObjectRewrite, first: int = 0) -> list[Any]:
+    """Return the replacements for a node after `rewrite` of all objects at this path; the same node if none changed.
+
+    `first`: the number of the first item in the outermost list.
+    """
     if not path:
         return rewrite(node, location) if isinstance(node, dict) else [node]
     step, *remaining = path
@@ -242,10 +251,12 @@ def rewrite_path(node: Any, path: Sequence[str], location: str, rewrite: ObjectR
         if not isinstance(node, list):
             return [node]
         nodes = [
-            new for n, item in enumerate(node) for new in rewrite_path(item, remaining, f"{location}[{n}]", rewrite)
+            new
+            for n, item in enumerate(node, first)
+            for new in rewrite_path(item, remaining, f"{location}[{n}]", rewrite)
         ]
         return [node if len(nodes) == len(node) and not any(map(is_not, nodes, node)) else nodes]
     if not isinstance(node, dict) or step not in node:
         return [node]
-    [inner] = rewrite_path(node[step], remaining, f"{location}.{step}" if location else step, rewrite)
+    [inner] = rewrite_path(node[step], remaining, f"{location}.{step}" if location else step, rewrite, first)
     return [node if inner is node[step] else {**node, step: inner}]

@@ -4,7 +4,7 @@ ids."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from hashlib import blake2s
 from itertools import count
 from typing import TypeAlias
@@ -27,7 +27,7 @@ def rebuild_call_ids(request: Request, context: AdaptContext) -> Request:
     make = ID_MAKERS.get(context.profile.ids)
     if make is None or context.traits.has_own_call_ids:
         return request
-    rebuilder = _IdRebuilder(make)
+    rebuilder = _IdRebuilder(make, context.earlier.ids)
     messages = [
         Message(message.role, [rebuilder.rebuild(piece) for piece in message.pieces], message.name)
         for message in request.messages
@@ -55,9 +55,9 @@ ID_MAKERS: dict[str, IdMaker] = {"functions": _functions_id, "nine": _nine_chars
 class _IdRebuilder:
     """Mapping of old to new ids in one conversation."""
 
-    def __init__(self, make: IdMaker) -> None:
+    def __init__(self, make: IdMaker, earlier_ids: Iterable[str]) -> None:
         self._make = make
-        self._taken: set[str] = set()
+        self._taken = set(earlier_ids)
         self._current_ids: dict[str, str] = {}  # old id → new id of the last call that had it
 
     def rebuild(self, piece: Piece) -> Piece:

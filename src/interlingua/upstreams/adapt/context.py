@@ -1,8 +1,8 @@
-"""Context of the adaptation steps: profile, traits of the upstream's wire, and the function that reports findings."""
+"""Context of the adaptation steps: profile, traits of the upstream's wire, findings, and earlier turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -11,16 +11,69 @@ from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.reply import Reasoning
 from interlingua.core.request import Request, Thinking
 from interlingua.core.wire_traits import WireTraits
+from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 
-__all__ = ["AdaptContext", "AdaptStep"]
+__all__ = ["NO_TURNS", "AdaptContext", "AdaptFindings", "AdaptStep", "AdaptedTurns"]
+
+
+class AdaptFindings:
+    """Findings of the steps, in the order of the steps. Those of parts of a request can be joined."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        """Number of the step that reports."""
+        self._counts: dict[tuple[int, str, str], int] = {}  # by step, kind and message
+
+    def add(self, kind: str, message: str, count: int = 0) -> None:
+        """Add a finding. One that is reported several times is reported once, with the sum of its counts.
+
+        `message`: with `{}` for the count, if there is one.
+        """
+        key = (self.step, kind, message)
+        self._counts[key] = self._counts.get(key, 0) + count
+
+    @staticmethod
+    def join(parts: Iterable[AdaptFindings]) -> AdaptFindings:
+        """Return the findings of all parts of a request."""
+        joined = AdaptFindings()
+        for part in parts:
+            for key, count in part._counts.items():
+                joined._counts[key] = joined._counts.get(key, 0) + count
+        return joined
+
+    def findings(self) -> list[Finding]:
+        return [
+            Finding(kind, message.format(count) if count else message)
+            for (_, kind, message), count in sorted(self._counts.items(), key=lambda entry: entry[0][0])
+        ]
+
+
+class AdaptedTurns(msgspec.Struct, frozen=True):
+    """Earlier turns of the conversation that are adapted already: all that the adaptation of the next ones needs."""
+
+    ids: tuple[str, ...] = ()
+    """Ids of their calls."""
+    signed_loop: bool | None = None
+    """Whether the tool loop with which they end has signed thinking in its first turn. None: there is no such loop."""
+
+
+NO_TURNS = AdaptedTurns()
 
 
 class AdaptContext(msgspec.Struct, frozen=True):
     profile: Profile
     traits: WireTraits
-    report: Callable[[str, str], None]
+    findings: AdaptFindings
     is_own: OwnershipCheck
+    earlier: AdaptedTurns = NO_TURNS
+
+    def report(self, kind: str, message: str) -> None:
+        self.findings.add(kind, message)
+
+    def report_count(self, kind: str, message: str, count: int) -> None:
+        """Report how often something was changed. `message` has `{}` for the count."""
+        self.findings.add(kind, message, count)
 
     @property
     def wire(self) -> str:

@@ -13,7 +13,7 @@ from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import NO_CONTENT, CacheMark, Content, Extra, Image, Message, Piece, Request, Result
 from interlingua.upstreams.adapt.context import AdaptContext, AdaptStep
 
-__all__ = ["CONTENT_STEPS", "TURN_STEPS"]
+__all__ = ["CONTENT_STEPS", "TURN_STEPS", "append_go_on"]
 
 P = TypeVar("P")
 BILLING_LINE_PATTERN = re.compile(r"(?:x-anthropic-billing-header:[^\n]*\n*)+")
@@ -73,7 +73,9 @@ def merge_system_messages(request: Request, context: AdaptContext) -> Request:
     ]
     later_count = sum(message.role == "system" for message in request.messages[first:])
     if later_count:
-        context.report("system-as-user", f"{later_count} in the middle of the conversation: converted to user text")
+        context.report_count(
+            "system-as-user", "{} in the middle of the conversation: converted to user text", later_count
+        )
     return msgspec.structs.replace(_with_messages(request, messages), system=system)
 
 
@@ -108,7 +110,9 @@ def drop_unsupported_thinking(request: Request, context: AdaptContext) -> Reques
     adapted = _with_messages(request, [_map_pieces(message, keep_supported) for message in request.messages])
     dropped = _count_pieces(request, Reasoning) - _count_pieces(adapted, Reasoning)
     if dropped:
-        context.report("thinking-dropped", f"{dropped} pieces of past thinking that the upstream rejects: dropped")
+        context.report_count(
+            "thinking-dropped", "{} pieces of past thinking that the upstream rejects: dropped", dropped
+        )
     return adapted
 
 
@@ -125,7 +129,9 @@ def fill_missing_thinking(request: Request, context: AdaptContext) -> Request:
     ]
     missing = sum(map(_lacks_thinking, request.messages))
     if missing:
-        context.report("thinking-lost", f"past messages with calls lack their thinking ({missing}): placeholder added")
+        context.report_count(
+            "thinking-lost", "past messages with calls lack their thinking ({}): placeholder added", missing
+        )
     return _with_messages(request, messages)
 
 
@@ -155,7 +161,7 @@ def drop_blank_text(request: Request, context: AdaptContext) -> Request:
         for message in messages
     ]
     if blanks:
-        context.report("empty-content", f"{blanks} texts of whitespace only: dropped")
+        context.report_count("empty-content", "{} texts of whitespace only: dropped", blanks)
     return msgspec.structs.replace(_with_messages(request, filled), system=system)
 
 
@@ -239,7 +245,7 @@ def insert_bridges(request: Request, context: AdaptContext) -> Request:
             bridged.append(Message(message.role, pieces, message.name))
     added = bridged.count(BRIDGE_MESSAGE) - request.messages.count(BRIDGE_MESSAGE)
     if added:
-        context.report("bridge", f"user text directly after results, {added} times: assistant message inserted")
+        context.report_count("bridge", "user text directly after results, {} times: assistant message inserted", added)
     return _with_messages(request, bridged)
 
 
@@ -271,4 +277,4 @@ CONTENT_STEPS: tuple[AdaptStep, ...] = (
     drop_cache_marks,
     omit_images,
 )
-TURN_STEPS: tuple[AdaptStep, ...] = (drop_names, join_same_role_messages, insert_bridges, append_go_on)
+TURN_STEPS: tuple[AdaptStep, ...] = (drop_names, join_same_role_messages, insert_bridges)

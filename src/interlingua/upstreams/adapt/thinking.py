@@ -23,6 +23,7 @@ __all__ = [
     "limit_thinking_budget",
     "no_thinking_after_prefill",
     "no_thinking_in_tool_loop",
+    "open_loop_is_signed",
 ]
 
 MIN_BUDGET_TOKENS = 1024
@@ -143,22 +144,26 @@ def no_thinking_in_tool_loop(request: Request, context: AdaptContext) -> Request
     result."""
     if not context.profile.thinking_first or not context.will_think(request.thinking):
         return request
-    if not request.thinking.budget or _is_loop_signed(request.messages, context):
+    if not request.thinking.budget or open_loop_is_signed(request.messages, context) is not False:
         return request
     context.report("thinking-stopped", "open tool loop without its thinking: thinking is disabled for this reply")
     return replace(request, thinking=disable_thinking(request.thinking, context))
 
 
-def _is_loop_signed(messages: list[Message], context: AdaptContext) -> bool:
-    """Return whether the turn that started the current tool loop has signed thinking. True if there is no tool loop,
+def open_loop_is_signed(messages: list[Message], context: AdaptContext) -> bool | None:
+    """Return whether the turn that started the current tool loop has signed thinking. None if there is no tool loop,
     which means that the conversation does not end with results."""
-    turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda message: message.role == "assistant")]
-    first_turn: list[Message] | None = None
-    for (by_model, turn), (_, results) in zip(turns[-2::-2], turns[::-2], strict=False):
-        if not by_model or not any(isinstance(piece, Result) for message in results for piece in message.pieces):
-            break
-        first_turn = turn
-    return first_turn is None or _has_signed_reasoning(first_turn, context)
+    is_signed = context.earlier.signed_loop
+    by_side = groupby(messages, lambda message: message.role == "assistant")
+    turn: list[Message] | None = None
+    for by_model, side in by_side:
+        if by_model:
+            turn = [*side]
+        elif turn is None or not any(isinstance(piece, Result) for message in side for piece in message.pieces):
+            is_signed, turn = None, None
+        else:
+            is_signed, turn = _has_signed_reasoning(turn, context) if is_signed is None else is_signed, None
+    return is_signed if turn is None else None
 
 
 def _has_signed_reasoning(turn: list[Message], context: AdaptContext) -> bool:

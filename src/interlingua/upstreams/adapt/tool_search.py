@@ -11,33 +11,44 @@ from interlingua.core.request import Content, Extra, Message, Piece, Request, Re
 from interlingua.core.tools import TOOL_FOUND_TEXT, Tool
 from interlingua.upstreams.adapt.context import AdaptContext
 
-__all__ = ["resolve_deferred_tools"]
+__all__ = ["resolve_deferred_tools", "resolve_references"]
 
 DEFER_FIELD = "defer_loading"
 SERVER_SEARCH_PREFIX = "tool_search_tool"
 """Start of the type and the name of a search that the upstream runs itself, and of the type of its results."""
 
 
-def resolve_deferred_tools(request: Request, context: AdaptContext) -> Request:
-    """Offer the tools that a search has found as usual tools, and state in the text that it found them.
+def _needs_conversion(request: Request, context: AdaptContext) -> bool:
+    """Return whether the upstream has no tool search, although its API has. On other wires their writers do this."""
+    is_same_wire = request.wire == context.wire
+    return is_same_wire and context.traits.has_tool_references and not context.profile.tool_search
 
-    On other wires their writers do this.
-    """
-    if context.profile.tool_search or not context.traits.has_tool_references or request.wire != context.wire:
+
+def resolve_references(request: Request, context: AdaptContext) -> Request:
+    """State in the text which tools a search has found."""
+    if not _needs_conversion(request, context):
+        return request
+    messages = [_without_references(message) for message in request.messages]
+    if messages == request.messages:
+        return request
+    context.report("content-as-text", "references to tools that a search has found: sent as text")
+    return msgspec.structs.replace(request, messages=[message for message in messages if message.pieces])
+
+
+def resolve_deferred_tools(request: Request, context: AdaptContext) -> Request:
+    """Offer the tools that a search has found as usual tools."""
+    if not _needs_conversion(request, context):
         return request
     hosted = [tool for tool in request.hosted if not _is_server_search(tool.get("type"))]
     has_server_search = len(hosted) < len(request.hosted)
     if has_server_search:
         context.report("hosted-tool", "the upstream has no tool search: all deferred tools are offered")
+    if not has_server_search and not any(DEFER_FIELD in tool.extra or tool.deferred for tool in request.tools):
+        return request
     tools = [_undeferred(tool) for tool in request.tools if has_server_search or not tool.deferred]
     if len(tools) < len(request.tools):
         context.report("deferred-tool", f"{len(request.tools) - len(tools)} tools, not found by a search: not offered")
-    messages = [_without_references(message) for message in request.messages]
-    if messages != request.messages:
-        context.report("content-as-text", "references to tools that a search has found: sent as text")
-    return msgspec.structs.replace(
-        request, tools=tools, hosted=hosted, messages=[message for message in messages if message.pieces]
-    )
+    return msgspec.structs.replace(request, tools=tools, hosted=hosted)
 
 
 def _undeferred(tool: Tool) -> Tool:

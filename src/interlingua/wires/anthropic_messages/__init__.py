@@ -13,8 +13,14 @@ from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
 from interlingua.wires.anthropic_messages.event_reader import NAME, MessagesReader
 from interlingua.wires.anthropic_messages.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.anthropic_messages.reasoning_fields import REASONING_FIELDS
-from interlingua.wires.anthropic_messages.request_reader import read_request
-from interlingua.wires.anthropic_messages.request_writer import write_request
+from interlingua.wires.anthropic_messages.request_reader import (
+    is_from_model,
+    is_system_prompt,
+    read_request,
+    read_turns,
+)
+from interlingua.wires.anthropic_messages.request_writer import write_request, write_turns
+from interlingua.wires.base import TurnCodec
 
 __all__ = [
     "API_DESCRIPTION",
@@ -23,6 +29,7 @@ __all__ = [
     "REASONING_FIELDS",
     "SINGLE_CHOICE",
     "TRAITS",
+    "TURNS",
     "emitter",
     "is_body",
     "read_body",
@@ -46,6 +53,12 @@ TRAITS = WireTraits(
     has_effort_without_thinking=True,
     clear_thinking_edit="clear_thinking_20251015",
     rejects_foreign_thinking=True,
+)
+TURNS = TurnCodec(
+    is_from_model=is_from_model,
+    is_system_prompt=is_system_prompt,
+    read=read_turns,
+    write=write_turns,
 )
 
 

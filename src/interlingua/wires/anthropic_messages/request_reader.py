@@ -36,7 +36,7 @@ from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 from interlingua.wires.safe_ids import decode_id
 
-__all__ = ["read_request"]
+__all__ = ["is_from_model", "is_system_prompt", "read_request", "read_turns"]
 
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
 _TOOL_CHOICES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
@@ -60,6 +60,7 @@ def read_request(body: Json, options: Options) -> Request:
         _read_message(message, options.seal_key, source_paths) for message in fields.required_objects("messages")
     ]
     tools, hosted = read_tools(fields)
+    found_tools = _found_tools(messages)
     metadata = fields.inner("metadata")
     user = metadata.text("user_id", "")
     choice = fields.inner("tool_choice")
@@ -70,7 +71,8 @@ def read_request(body: Json, options: Options) -> Request:
         model=fields.text("model"),
         system=system,
         messages=messages,
-        tools=_with_deferred(tools, messages),
+        tools=_with_deferred(tools, found_tools),
+        found_tools=found_tools,
         hosted=hosted,
         tool_choice=_read_choice(choice) if choice.object else None,
         parallel=False if choice.flag("disable_parallel_tool_use") else None,
@@ -89,6 +91,32 @@ def read_request(body: Json, options: Options) -> Request:
     return msgspec.structs.replace(
         request, extra=fields.unread_fields() | extra_fields, unread=tuple(fields.unread_paths())
     )
+
+
+def read_turns(messages: list[Json], options: Options, first: int) -> Request:
+    """Read some turns of a conversation. See `TurnCodec`."""
+    source_paths = SourcePaths()
+    objects = [ObjectReader(message, f"messages[{n}]") for n, message in enumerate(messages, first)]
+    read = [_read_message(message, options.seal_key, source_paths) for message in objects]
+    return Request(
+        wire=NAME,
+        model="",
+        messages=read,
+        found_tools=_found_tools(read),
+        unread=tuple(path for message in objects for path in message.unread_paths()),
+        source_paths=source_paths.request_paths((), read),
+    )
+
+
+def is_from_model(message: Json) -> bool | None:
+    """Return whether the model wrote this message; None if it has no valid role."""
+    role = message.get("role")
+    return role == "assistant" if isinstance(role, str) and role in _ROLES else None
+
+
+def is_system_prompt(_: Json) -> bool:
+    """Return False: the system prompt is not a part of the messages."""
+    return False
 
 
 def _session_id(user: str) -> str:
@@ -210,16 +238,23 @@ def _read_document(source: ObjectReader, name: str) -> Document | None:
 # ── tools and settings ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _with_deferred(tools: list[Tool], messages: list[Message]) -> list[Tool]:
+def _with_deferred(tools: list[Tool], found_names: tuple[str, ...]) -> list[Tool]:
     """Mark tools with `defer_loading` as deferred, unless a tool search has already found them."""
-    results = (piece for message in messages for piece in message.pieces if isinstance(piece, Result))
-    pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
-    found_names = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
-    deferred = (tool.extra.get("defer_loading") is True and tool.name not in found_names for tool in tools)
+    if not any(tool.extra.get("defer_loading") is True for tool in tools):
+        return tools
+    found = frozenset(found_names)
+    deferred = (tool.extra.get("defer_loading") is True and tool.name not in found for tool in tools)
     return [
         msgspec.structs.replace(tool, deferred=True) if is_deferred else tool
         for tool, is_deferred in zip(tools, deferred, strict=True)
     ]
+
+
+def _found_tools(messages: list[Message]) -> tuple[str, ...]:
+    """Return the names of the tools that a tool search in these messages has found."""
+    results = (piece for message in messages for piece in message.pieces if isinstance(piece, Result))
+    pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
+    return tuple(str(data.get("tool_name")) for data in pieces if data.get("type") == "tool_reference")
 
 
 def _read_choice(choice: ObjectReader) -> ToolChoice:

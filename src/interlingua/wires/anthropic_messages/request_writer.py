@@ -28,9 +28,10 @@ from interlingua.wires.requests.downgrades import (
     require_single_choice,
     tools_for_wire,
 )
+from interlingua.wires.requests.shared_tools import write_shared
 from interlingua.wires.safe_ids import encode_id
 
-__all__ = ["write_request"]
+__all__ = ["write_request", "write_turns"]
 
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
 _TOOL_CHOICE_TYPES = {"auto": "auto", "required": "any", "none": "none"}
@@ -67,13 +68,23 @@ def _with_user(request: Request) -> Request:
     return replace(request, user=identifier, extra=extra)
 
 
-def _tools(request: Request, notes: FindingCollector) -> Json:
+def write_turns(request: Request, _: Profile) -> tuple[list[Json], list[Finding]]:
+    """Write some turns of a conversation. See `TurnCodec`."""
+    notes = FindingCollector()
+    return _messages(request, _BlockWriter(request.wire, notes)), notes.findings
+
+
+def _client_tools(request: Request, notes: FindingCollector) -> list[Json]:
     tools: list[Json] = []
     for tool in as_functions(tools_for_wire(request, NAME, notes), notes):
         description = {"description": tool.description} if tool.description else {}
         strict = {"strict": True} if tool.strict else {}
         tools.append({"name": tool.name, **description, "input_schema": dict(tool.schema), **strict, **tool.extra})
-    tools += hosted_tools(request, NAME, notes)
+    return tools
+
+
+def _tools(request: Request, notes: FindingCollector) -> Json:
+    tools = [*write_shared(request, NAME, notes, _client_tools), *hosted_tools(request, NAME, notes)]
     choice, no_parallel = request.tool_choice, {"disable_parallel_tool_use": True} if request.parallel is False else {}
     if not tools:
         return {}

@@ -7,13 +7,14 @@ upstreams. `custom_tools` converts calls of custom tools, which take text.
 from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
+from interlingua.wires.base import TurnCodec
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
 from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
 from interlingua.wires.openai_chat.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.openai_chat.reasoning_fields import REASONING_FIELDS
-from interlingua.wires.openai_chat.request_reader import read_request
-from interlingua.wires.openai_chat.request_writer import write_request
+from interlingua.wires.openai_chat.request_reader import is_from_model, is_system_prompt, read_request, read_turns
+from interlingua.wires.openai_chat.request_writer import write_request, write_turns
 
 __all__ = [
     "API_DESCRIPTION",
@@ -22,6 +23,7 @@ __all__ = [
     "REASONING_FIELDS",
     "SINGLE_CHOICE",
     "TRAITS",
+    "TURNS",
     "emitter",
     "is_body",
     "read_body",
@@ -40,6 +42,12 @@ TRAITS = WireTraits(
     reports_usage_on_request=True,
     thinking_control="profile",
     accepts_unnamed_signatures=True,  # no vendor defines them
+)
+TURNS = TurnCodec(
+    is_from_model=is_from_model,
+    is_system_prompt=is_system_prompt,
+    read=read_turns,
+    write=write_turns,
 )
 
 

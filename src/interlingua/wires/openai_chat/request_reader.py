@@ -27,7 +27,14 @@ from interlingua.wires.requests.openai_common import FILE_STORE, read_format
 from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 
-__all__ = ["NUMERIC_SAMPLING_FIELDS", "OTHER_SAMPLING_FIELDS", "read_request"]
+__all__ = [
+    "NUMERIC_SAMPLING_FIELDS",
+    "OTHER_SAMPLING_FIELDS",
+    "is_from_model",
+    "is_system_prompt",
+    "read_request",
+    "read_turns",
+]
 
 NUMERIC_SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
 OTHER_SAMPLING_FIELDS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "verbosity")
@@ -38,6 +45,7 @@ _TOOL_CHOICE_MODES = {
     "none": Choice("none"),
 }
 """`any` is Mistral's name for `required`."""
+_SYSTEM_ROLES = ("system", "developer")
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _FUNCTION_CALL_FIELDS = {"id": "id", "name": "function.name", "arguments": "function.arguments"}
 _CUSTOM_CALL_FIELDS = {"id": "id", "name": "custom.name", "arguments": "custom.input"}
@@ -51,7 +59,8 @@ def read_request(body: Json, options: Options) -> Request:
     for message in fields.required_objects("messages"):
         reader.read(message)
     tools, hosted = read_tools(fields)
-    tools += read_tools(fields, "functions")[0]
+    if functions := read_tools(fields, "functions")[0]:
+        tools = [*tools, *functions]
     stream = bool(fields.flag("stream"))
     completion_tokens, tokens = fields.integer("max_completion_tokens"), fields.integer("max_tokens")
     sampling = {key: fields.number(key) for key in NUMERIC_SAMPLING_FIELDS} | {
@@ -82,6 +91,34 @@ def read_request(body: Json, options: Options) -> Request:
         unread=tuple(fields.unread_paths()),
         source_paths=reader.source_paths.request_paths(reader.system, reader.messages, system="messages[0]"),
     )
+
+
+def read_turns(messages: list[Json], options: Options, first: int) -> Request:
+    """Read some turns of a conversation. See `TurnCodec`."""
+    reader = _MessageReader(options.seal_key)
+    objects = [ObjectReader(message, f"messages[{n}]") for n, message in enumerate(messages, first)]
+    for message in objects:
+        reader.read(message)
+    return Request(
+        wire=NAME,
+        file_store=FILE_STORE,
+        model="",
+        messages=reader.messages,
+        unread=tuple(path for message in objects for path in message.unread_paths()),
+        source_paths=reader.source_paths.request_paths((), reader.messages),
+    )
+
+
+def is_from_model(message: Json) -> bool | None:
+    """Return whether the model wrote this message; None for legacy calls, whose ids depend on earlier messages."""
+    role = message.get("role")
+    if role not in _ROLES or role == "function" or "function_call" in message:
+        return None
+    return bool(role == "assistant")
+
+
+def is_system_prompt(message: Json) -> bool:
+    return message.get("role") in _SYSTEM_ROLES
 
 
 class _MessageReader:

@@ -44,8 +44,9 @@ from interlingua.wires.requests.openai_common import (
     write_schema,
     write_user_fields,
 )
+from interlingua.wires.requests.shared_tools import write_shared
 
-__all__ = ["write_request"]
+__all__ = ["write_request", "write_turns"]
 
 _MEANINGFUL_FIELDS = {"tool_call_id", "tool_calls", "reasoning_content", "reasoning", REASONING_DETAILS}
 """Fields that give a message a meaning even without content."""
@@ -66,15 +67,14 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     return body | thinking, notes.findings
 
 
+def write_turns(request: Request, profile: Profile) -> tuple[list[Json], list[Finding]]:
+    """Write some turns of a conversation. See `TurnCodec`."""
+    notes = FindingCollector()
+    return _MessageWriter(request, profile, notes).write(), notes.findings
+
+
 def _tools(request: Request, notes: FindingCollector) -> Json:
-    tools = []
-    for tool in as_functions(tools_for_wire(request, NAME, notes), notes):
-        description = {"description": tool.description} if tool.description else {}
-        strict_stated = tool.strict or (tool.strict is False and request.wire == NAME)  # false is the default
-        strict = {"strict": tool.strict} if strict_stated else {}
-        function = {"name": wire_tool_name(tool.name, notes), **description, "parameters": dict(tool.schema), **strict}
-        tools.append({"type": "function", "function": function, **tool.extra})
-    tools += hosted_tools(request, NAME, notes)
+    tools = [*write_shared(request, NAME, notes, _functions), *hosted_tools(request, NAME, notes)]
     if not tools:
         return {}
     body: Json = {"tools": tools}
@@ -83,6 +83,17 @@ def _tools(request: Request, notes: FindingCollector) -> Json:
     if request.parallel is not None:
         body["parallel_tool_calls"] = request.parallel
     return body
+
+
+def _functions(request: Request, notes: FindingCollector) -> list[Json]:
+    functions = []
+    for tool in as_functions(tools_for_wire(request, NAME, notes), notes):
+        description = {"description": tool.description} if tool.description else {}
+        strict_stated = tool.strict or (tool.strict is False and request.wire == NAME)  # false is the default
+        strict = {"strict": tool.strict} if strict_stated else {}
+        function = {"name": wire_tool_name(tool.name, notes), **description, "parameters": dict(tool.schema), **strict}
+        functions.append({"type": "function", "function": function, **tool.extra})
+    return functions
 
 
 def _tool_choice(choice: ToolChoice) -> str | Json:

@@ -8,14 +8,15 @@ that both sides share. `custom_tool_text` extracts the text of custom tools from
 from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
+from interlingua.wires.base import TurnCodec
 from interlingua.wires.openai_responses.body import is_body, read_body, write_body
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter
 from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from interlingua.wires.openai_responses.event_types import NAME
 from interlingua.wires.openai_responses.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.openai_responses.reasoning_fields import REASONING_FIELDS
-from interlingua.wires.openai_responses.request_reader import read_request
-from interlingua.wires.openai_responses.request_writer import write_request
+from interlingua.wires.openai_responses.request_reader import is_from_model, is_system_prompt, read_request, read_turns
+from interlingua.wires.openai_responses.request_writer import write_request, write_turns
 
 __all__ = [
     "API_DESCRIPTION",
@@ -24,6 +25,7 @@ __all__ = [
     "REASONING_FIELDS",
     "SINGLE_CHOICE",
     "TRAITS",
+    "TURNS",
     "emitter",
     "is_body",
     "read_body",
@@ -36,6 +38,13 @@ __all__ = [
 SINGLE_CHOICE = True
 TRAITS = WireTraits(
     wire=NAME, conversation_field="input", has_stop_sequences=False, has_allowed_tools=True, thinking_control="effort"
+)
+TURNS = TurnCodec(
+    is_from_model=is_from_model,
+    is_system_prompt=is_system_prompt,
+    read=read_turns,
+    write=write_turns,
+    depends_on_tools=True,
 )
 
 

@@ -35,7 +35,7 @@ from interlingua.wires.requests.openai_common import FILE_STORE, read_format
 from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 
-__all__ = ["read_request"]
+__all__ = ["is_from_model", "is_system_prompt", "read_request", "read_turns"]
 
 _SAMPLING_FIELDS = ("temperature", "top_p")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
@@ -44,6 +44,8 @@ _FUNCTION_CALL_FIELDS = {"id": "call_id", "name": "name", "arguments": "argument
 _CUSTOM_CALL_FIELDS = {**_FUNCTION_CALL_FIELDS, "arguments": "input"}
 """Wire names of the fields of a call, for source paths."""
 _SERVER_STATE_FIELDS = ("previous_response_id", "conversation", "prompt")
+_TOOL_ITEM_TYPES = ("additional_tools", "tool_search_output")
+"""Items that offer further tools."""
 _USER_ITEM_TYPES = ("mcp_approval_response", "item_reference", "agent_message")
 """Items of the user's side other than the output of a call. Agents send each other `agent_message` items."""
 
@@ -65,7 +67,9 @@ def read_request(body: Json, options: Options) -> Request:
         model=fields.text("model"),
         system=conversation.system,
         messages=messages,
-        tools=_merge_tools(tools + conversation.tools, conversation.discovered_tools),
+        tools=_merge_tools(
+            [*tools, *conversation.tools] if conversation.tools else tools, conversation.discovered_tools
+        ),
         hosted=hosted,
         tool_choice=_read_tool_choice(fields),
         parallel=fields.flag("parallel_tool_calls"),
@@ -85,11 +89,49 @@ def read_request(body: Json, options: Options) -> Request:
     return msgspec.structs.replace(request, extra=fields.unread_fields(), unread=tuple(fields.unread_paths()))
 
 
+def read_turns(items: list[Json], options: Options, first: int) -> Request:
+    """Read some turns of a conversation. See `TurnCodec`."""
+    conversation = _ConversationReader(options.seal_key)
+    objects = [ObjectReader(item, f"input[{n}]") for n, item in enumerate(items, first)]
+    for item in objects:
+        conversation.read(item)
+    messages = [Message(role, pieces) for role, pieces in conversation.messages]
+    return Request(
+        wire=NAME,
+        file_store=FILE_STORE,
+        model="",
+        messages=messages,
+        unread=tuple(path for item in objects for path in item.unread_paths()),
+        source_paths=conversation.source_paths.request_paths((), messages, messages="input"),
+    )
+
+
+def is_from_model(item: Json) -> bool | None:
+    """Return whether the model wrote this item; None for items that offer tools or refer to stored items."""
+    item_type = item.get("type", "message" if "role" in item else None)
+    if item_type == "message":
+        role = item.get("role")
+        return role == "assistant" if isinstance(role, str) and role in _ROLES else None
+    if not isinstance(item_type, str) or item_type in _TOOL_ITEM_TYPES or item_type == "item_reference":
+        return None
+    return not _is_user_item(item_type)
+
+
+def is_system_prompt(item: Json) -> bool:
+    return item.get("role") in ("system", "developer") and item.get("type", "message") == "message"
+
+
+def _is_user_item(item_type: str) -> bool:
+    return item_type.endswith("_output") or item_type in _USER_ITEM_TYPES
+
+
 def _merge_tools(offered: list[Tool], discovered: list[Tool]) -> list[Tool]:
     """Merge the offered tools with those that a tool search has discovered.
 
     A tool with `defer_loading` stays deferred until a search discovers it. Some tools appear only in search results.
     """
+    if not discovered and not any(tool.extra.get("defer_loading") is True for tool in offered):
+        return offered
     names = {tool.name for tool in offered}
     by_name = {tool.name: msgspec.structs.replace(tool, found=True) for tool in discovered}
     deferred = (tool.extra.get("defer_loading") is True and tool.name not in by_name for tool in offered)
@@ -120,9 +162,10 @@ class _ConversationReader:
         if raw_input is None and not has_server_state:
             fields.reject("input", "should be a string or a list, but is missing")
         for item in fields.objects("input", "a string or a list"):
-            self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
+            self.read(item)
 
-    def _read(self, item: ObjectReader, item_type: str) -> None:
+    def read(self, item: ObjectReader) -> None:
+        item_type = item.text("type", "message" if "role" in item.object else "item_reference")
         item.ignore("id", "status")
         match item_type:
             case "message":
@@ -148,8 +191,7 @@ class _ConversationReader:
                     self.discovered_tools += read_tools(item)[0]
                 if item_type == "item_reference":
                     self.continues = self.continues or item.path
-                is_user_item = item_type.endswith("_output") or item_type in _USER_ITEM_TYPES
-                self._add("user" if is_user_item else "assistant", Extra(NAME, item.raw()), item.path)
+                self._add("user" if _is_user_item(item_type) else "assistant", Extra(NAME, item.raw()), item.path)
 
     def _read_message(self, item: ObjectReader) -> None:
         role = item.text("role")

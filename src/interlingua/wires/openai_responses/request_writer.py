@@ -36,8 +36,9 @@ from interlingua.wires.requests.openai_common import (
     write_schema,
     write_user_fields,
 )
+from interlingua.wires.requests.shared_tools import write_shared
 
-__all__ = ["write_request"]
+__all__ = ["write_request", "write_turns"]
 
 STATELESS_FIELDS: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
 """Fields that clients of other wires cannot set: nothing is stored, and reasoning is returned in encrypted form."""
@@ -58,10 +59,16 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     return body | extra_fields(request, NAME, notes, SHARED_FIELDS), notes.findings
 
 
+def write_turns(request: Request, profile: Profile) -> tuple[list[Json], list[Finding]]:
+    """Write some turns of a conversation. See `TurnCodec`."""
+    notes = FindingCollector()
+    return _ConversationWriter(request, profile, notes).write(), notes.findings
+
+
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tool_fields(request: Request, notes: FindingCollector) -> Json:
+def _client_tools(request: Request, notes: FindingCollector) -> list[Json]:
     tools: list[Json] = []
     namespaces: dict[str, Json] = {}
     for tool in tools_for_wire(request, NAME, notes):
@@ -76,7 +83,11 @@ def _tool_fields(request: Request, notes: FindingCollector) -> Json:
             namespace = {"type": "namespace", "name": tool.namespace, "description": tool.about}
             namespaces[tool.namespace] = {**namespace, "tools": [tool_object]}
             tools.append(namespaces[tool.namespace])
-    tools += hosted_tools(request, NAME, notes)
+    return tools
+
+
+def _tool_fields(request: Request, notes: FindingCollector) -> Json:
+    tools = [*write_shared(request, NAME, notes, _client_tools), *hosted_tools(request, NAME, notes)]
     if not tools:
         return {}
     body: Json = {"tools": tools}

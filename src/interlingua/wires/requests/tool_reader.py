@@ -6,12 +6,26 @@ from typing import Any
 
 from interlingua.core.tools import Tool, is_hosted
 from interlingua.wires.requests.object_reader import ObjectReader
+from interlingua.wires.requests.shared_tools import SharedToolList, SharedTools
 
 __all__ = ["read_tools"]
 
 
 def read_tools(fields: ObjectReader, key: str = "tools") -> tuple[list[Tool], list[dict[str, Any]]]:
-    """Return the tools that the client runs, and the hosted tools (run by the server) as raw JSON."""
+    """Return the tools that the client runs, and the hosted tools (run by the server) as raw JSON.
+
+    The lists may be shared with other requests.
+    """
+    shared = fields.get(key)
+    if not isinstance(shared, SharedToolList):
+        return _read_tools(fields, key)
+    if shared.read is None:
+        tools, hosted = _read_tools(fields, key)
+        shared.read = SharedTools(tools), hosted
+    return shared.read
+
+
+def _read_tools(fields: ObjectReader, key: str) -> tuple[list[Tool], list[dict[str, Any]]]:
     tools: list[Tool] = []
     hosted: list[dict[str, Any]] = []
     for tool in fields.objects(key):

@@ -1,0 +1,317 @@
+"""Incremental translation of requests: a conversation that continues an earlier one is translated from there on.
+
+    {"model": …, "tools": […], "messages": [ A, B, C, D, E, F ]}
+                                             ╰───────╯  ╰──╯
+                                    in the cache: copied  translated as turns
+
+The rest of the request (settings, tools, system prompt) is translated as if the conversation were empty. Where the
+client changed something near the end of the conversation, the turns before are kept apart from those after it, so that
+the next request finds them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.common.jsontext.codec import encode_json
+from interlingua.core.tool_choice import ToolChoice
+from interlingua.core.tools import Tool
+from interlingua.errors import BadRequest
+from interlingua.events import Finding
+from interlingua.translation.request_cache import (
+    MAX_CUTS,
+    ConversationMatch,
+    Cut,
+    RequestCache,
+    TranslatedConversation,
+)
+from interlingua.translation.request_translation import (
+    RequestContext,
+    Tail,
+    Translated,
+    offered_tools,
+    translate_body,
+    unique_ids,
+)
+from interlingua.translation.turn_translation import (
+    NO_CONVERSATION,
+    ConversationState,
+    NotResumable,
+    TranslatedTurns,
+    TurnContext,
+    translate_turns,
+)
+from interlingua.translation.undecoded_request import TOOLS, UndecodedRequest
+from interlingua.upstreams import profile_for_model
+from interlingua.wires.base import Json, TurnCodec
+from interlingua.wires.requests.object_reader import ObjectReader
+from interlingua.wires.requests.passthrough import is_written_alike
+from interlingua.wires.requests.shared_tools import SharedToolList
+from interlingua.wires.requests.tool_reader import read_tools
+
+__all__ = ["EncodedRequest", "translate_incrementally"]
+
+replace = msgspec.structs.replace
+
+_WHITESPACE = b" \t\r\n"
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+_decode_items = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_split_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class EncodedRequest(msgspec.Struct, frozen=True):
+    """Request for the upstream, and the data that is needed to translate its reply. See `PreparedRequest`."""
+
+    body: dict[str, Any]
+    """The body. Some of its values are encoded already."""
+    findings: list[Finding]
+    tools: list[Tool]
+    tool_choice: ToolChoice | None
+    taken_ids: tuple[str, ...]
+
+
+def translate_incrementally(
+    request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
+) -> EncodedRequest | None:
+    """Translate a request with the help of earlier ones.
+
+    Args:
+        request: The client's request.
+        context: Wires, upstream and options.
+        model: Name of the model at the upstream; None: that of the request.
+        cache: The earlier requests. This one is added.
+        owner: The client. It finds only requests of its own.
+
+    Returns: None if the request has to be translated as a whole.
+    """
+    if context.source.TURNS is None or context.target.TURNS is None or not cache.max_bytes:
+        return None
+    try:
+        return _IncrementalTranslation(request, context, model, cache, owner).run()
+    except (NotResumable, BadRequest, *_DECODE_ERRORS):  # errors with exact paths are raised for the whole request
+        return None
+
+
+class _IncrementalTranslation:
+    """Incremental translation of one request."""
+
+    def __init__(
+        self, request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
+    ) -> None:
+        assert context.source.TURNS is not None
+        assert context.target.TURNS is not None
+        self._request = request
+        self._context = context
+        self._cache = cache
+        self._source_codec: TurnCodec = context.source.TURNS
+        self._target_codec: TurnCodec = context.target.TURNS
+        self._source = request.encoded(request.conversation_field).rstrip(_WHITESPACE)
+        self._model = model if model is not None else request.get("model")
+        encoded_tools, options = request.encoded(TOOLS), context.options
+        self._tools = cache.share_tools(encoded_tools) if encoded_tools else []
+        # All that the translation of turns depends on, and the client.
+        self._key = (
+            owner,
+            context.source.NAME,
+            context.target.NAME,
+            context.profile,
+            self._model,
+            encoded_tools,
+            context.strict,
+            options.upstream,
+            options.seal_key,
+            options.limits.seals,
+        )
+
+    def run(self) -> EncodedRequest:
+        if not self._source.startswith(b"[") or not isinstance(self._model, str) or "functions" in self._request.fields:
+            raise NotResumable
+        offered = read_tools(ObjectReader({TOOLS: self._tools}))[0]
+        match = self._cache.find(self._key, self._source)
+        start = self._find_start(match)
+        parts = self._divide(start, match)
+        translated = _translate_parts(parts, start, TurnContext(self._context, self._model, offered))
+        state = translated[-1].state
+        before_last = translated[-2].state if len(translated) > 1 else start.state
+        tail = Tail(translated[-1].messages, before_last.adapted, state.found_tools)
+        head = translate_body(self._head_body(start.system_items), self._context, tail)
+        if head.original.continues or self._writes_other_tools(offered, head.request.tools):
+            raise NotResumable
+        self._check_preserved(head, state)
+        findings = state.findings.followed_by(head.findings)
+        if findings.written and findings.keeps_roles and findings.is_uneven:
+            raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
+        outputs = [start.output, *(_encode_items(turns.items) for turns in translated)]
+        self._store(start, parts, translated, outputs, match)
+        if head.added:
+            profile = profile_for_model(self._context.profile, self._model)
+            added, _ = self._target_codec.write(replace(head.request, system=[], messages=head.added), profile)
+            outputs.append(_encode_items(added))
+        return EncodedRequest(
+            self._assemble(head.written, outputs),
+            findings.all(),
+            offered_tools(head.original, head.request, self._context.target.NAME),
+            head.original.tool_choice,
+            unique_ids(state.client_ids, state.adapted.ids),
+        )
+
+    # ── the client's conversation ─────────────────────────────────────────────────────────────────────────────────
+
+    def _find_start(self, match: ConversationMatch | None) -> _Start:
+        """Return where the translation starts: at the last cut after which the model's turn begins, or at 0."""
+        is_from_model = self._source_codec.is_from_model
+        if match is not None and match.cut is not None:
+            conversation = match.conversation
+            cuts = conversation.cuts[: conversation.cuts.index(match.cut) + 1]
+            for n, cut in reversed(list(enumerate(cuts))):
+                items = _items_after(self._source, cut.source_end)
+                if items and is_from_model(items[0]):
+                    output = conversation.output[: cut.output_end]
+                    return _Start(items, cut.source_end, output, conversation.system_items, cut.state, cuts[: n + 1])
+        items = _decode_items(self._source)
+        count = next((n for n, item in enumerate(items) if not self._source_codec.is_system_prompt(item)), len(items))
+        return _Start(items[count:], 0, b"", items[:count], replace(NO_CONVERSATION, item_count=count), ())
+
+    def _divide(self, start: _Start, match: ConversationMatch | None) -> list[_Part]:
+        """Divide the new items into those that an earlier request had, too, and the rest."""
+        sides = [self._source_codec.is_from_model(item) for item in start.items]
+        if not sides or None in sides:
+            raise NotResumable
+        end = len(self._source[:-1].rstrip(_WHITESPACE))
+        known_end = min(match.common_bytes, len(match.conversation.source)) if match is not None else 0
+        if known_end <= start.source_end:
+            return [_Part(start.items, end, sides[-1] is False)]
+        ends = _item_ends(self._source, start)
+        turn_starts = [n for n in range(1, len(sides)) if sides[n] and not sides[n - 1]]
+        divider = max((n for n in turn_starts if ends[n - 1] <= known_end), default=0)
+        whole = _Part(start.items[divider:], end, sides[-1] is False)
+        return [_Part(start.items[:divider], ends[divider - 1], True), whole] if divider else [whole]
+
+    # ── the upstream's request ────────────────────────────────────────────────────────────────────────────────────
+
+    def _head_body(self, system_items: list[Json]) -> Json:
+        """Return the client's request with nothing but the system prompt in its conversation."""
+        body: Json = {}
+        for name in self._request.fields:
+            if name == self._request.conversation_field:
+                body[name] = system_items
+            else:
+                body[name] = self._tools if name == TOOLS else self._request.get(name)
+        return {**body, "model": self._model}
+
+    def _writes_other_tools(self, offered: list[Tool], adapted: list[Tool]) -> bool:
+        """Return whether the upstream gets other tools than the turns were written with."""
+        if not self._target_codec.depends_on_tools or adapted is offered:
+            return False
+        return list(map(_describe_tool, offered)) != list(map(_describe_tool, adapted))
+
+    def _check_preserved(self, head: Translated, state: ConversationState) -> None:
+        """Raise NotResumable if the client's items would not be kept one by one in the whole request."""
+        preserved = head.preserved
+        if preserved is None:
+            return
+        is_changed = preserved.is_changed or state.is_changed
+        keeps_items = preserved.keeps_items and (state.is_even or not is_changed) and not head.added
+        if keeps_items and is_changed and not preserved.is_changed:
+            keeps_items = is_written_alike(preserved.body, head.original, self._context.target)
+        if not keeps_items:
+            raise NotResumable
+
+    def _assemble(self, written: Json, outputs: list[bytes]) -> Json:
+        """Return the body with the conversation: what was written of it, and the encoded items that follow."""
+        field = self._context.target.TRAITS.conversation_field
+        items = b",".join(filter(None, [_encode_items(written[field]), *outputs]))
+        body = {**written, field: msgspec.Raw(b"[%b]" % items)}
+        if isinstance(body.get(TOOLS), SharedToolList):
+            body[TOOLS] = body[TOOLS].encoded
+        return body
+
+    # ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _store(
+        self,
+        start: _Start,
+        parts: list[_Part],
+        translated: list[TranslatedTurns],
+        outputs: list[bytes],
+        match: ConversationMatch | None,
+    ) -> None:
+        """Keep this conversation, up to the last turn that is complete."""
+        cuts, output = list(start.cuts), b""
+        for part, turns, size in zip(parts, translated, range(2, len(outputs) + 1), strict=True):
+            if part.is_complete:
+                output = b",".join(filter(None, outputs[:size]))
+                cuts.append(Cut(part.source_end, len(output), turns.state))
+        if len(cuts) > len(start.cuts):
+            source = self._source[: cuts[-1].source_end]
+            kept = TranslatedConversation(source, output, start.system_items, tuple(cuts[-MAX_CUTS:]))
+            self._cache.store(self._key, kept, match)
+
+
+class _Start(msgspec.Struct, frozen=True):
+    """Place in a conversation at which the translation starts."""
+
+    items: list[Json]
+    """The items from there on."""
+    source_end: int
+    """Size of the client's JSON up to there."""
+    output: bytes
+    """The upstream's JSON for the items before."""
+    system_items: list[Json]
+    state: ConversationState
+    cuts: tuple[Cut, ...]
+    """The cuts up to there."""
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Items that are translated together."""
+
+    items: list[Json]
+    source_end: int
+    is_complete: bool
+    """True if a turn ends here. The turn of the model may go on in the next request."""
+
+
+def _translate_parts(parts: list[_Part], start: _Start, context: TurnContext) -> list[TranslatedTurns]:
+    translated: list[TranslatedTurns] = []
+    state = start.state
+    for part in parts:
+        turns = translate_turns(part.items, state, context)
+        if not turns.messages:
+            raise NotResumable  # the end of the conversation is unknown
+        translated.append(turns)
+        state = turns.state
+    return translated
+
+
+def _describe_tool(tool: Tool) -> tuple[str, ...]:
+    """Return what the items of a call depend on."""
+    return tool.name, tool.kind, tool.namespace, tool.local
+
+
+def _items_after(source: bytes, position: int) -> list[Json]:
+    """Return the items of a list that follow this position, which is the end of an item."""
+    rest = source[position:].lstrip(_WHITESPACE)
+    return _decode_items(b"[" + rest[1:]) if rest.startswith(b",") else []
+
+
+def _item_ends(source: bytes, start: _Start) -> list[int]:
+    """Return the position of the end of each item from there on."""
+    rest = source[start.source_end :].lstrip(_WHITESPACE + b",[")
+    encoded = _split_items(b"[" + rest)[-len(start.items) :]
+    ends, position = [], start.source_end
+    for item in map(bytes, encoded):
+        position = source.index(item, position) + len(item)
+        ends.append(position)
+    return ends
+
+
+def _encode_items(items: list[Json]) -> bytes:
+    """Return the items as JSON, separated by commas."""
+    encoded = encode_json(items)
+    if not encoded.startswith(b"["):
+        raise NotResumable  # nested too deeply
+    return encoded[1:-1]

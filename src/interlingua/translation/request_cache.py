@@ -1,0 +1,205 @@
+"""Memory of earlier requests: their tools and their conversations, translated.
+
+An agent sends all of its tools and its whole conversation with each request. What is the same as in an earlier request
+is translated once. The translation is a pure function, so an equal request has an equal result, whatever is in memory.
+The key of an entry has everything that the result depends on, and the client: its requests never find what another
+client has sent, not even by the time that they take.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from interlingua.translation.turn_translation import ConversationState
+from interlingua.wires.base import Json
+from interlingua.wires.requests.shared_tools import SharedToolList
+
+__all__ = ["DEFAULT_CACHE_BYTES", "ConversationMatch", "Cut", "RequestCache", "TranslatedConversation"]
+
+DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
+MAX_CONVERSATIONS_PER_KEY = 32
+"""Conversations with the same key: they are compared one by one."""
+MAX_CUTS = 8
+"""Places of a conversation at which the translation can resume: the last ones, because agents change little else."""
+MAX_TOOL_LISTS = 16
+MAX_TOOL_LIST_BYTES = 256 * 1024
+"""Larger tool lists, in bytes of JSON, are not kept."""
+ITEM_BYTES = 300
+"""Memory of the state of a conversation for each of its items."""
+MAX_BEGINNINGS = 4
+"""Conversations of which the common beginning is looked for, if there is no cut in it."""
+PROBE_BYTES = 64
+"""Bytes before a cut that are compared first."""
+
+CacheKey: TypeAlias = Hashable
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """End of a turn, at which the translation of a longer conversation can resume."""
+
+    source_end: int
+    """Size of the client's JSON up to here."""
+    output_end: int
+    """Size of the upstream's JSON up to here."""
+    state: ConversationState
+
+
+class TranslatedConversation(msgspec.Struct, frozen=True):
+    """A conversation and its translation."""
+
+    source: bytes
+    """The client's JSON: the list of items from its bracket to the end of the last item."""
+    output: bytes
+    """The upstream's JSON for these items but the system prompt: items, separated by commas."""
+    system_items: list[Json]
+    """Items at the beginning that are the system prompt, decoded."""
+    cuts: tuple[Cut, ...]
+    """Cuts in order. The last one is the end of `source`."""
+
+    @property
+    def size(self) -> int:
+        """Approximate memory in bytes."""
+        states = sum(cut.state.item_count for cut in self.cuts)
+        return len(self.source) + len(self.output) + ITEM_BYTES * self.cuts[-1].state.item_count + 24 * states
+
+
+class ConversationMatch(msgspec.Struct, frozen=True):
+    """A conversation with the same beginning as that of a request."""
+
+    conversation: TranslatedConversation
+    cut: Cut | None
+    """The last cut in what both have in common; None if there is none."""
+    common_bytes: int
+    """Size of what both have in common."""
+
+    @property
+    def is_same_conversation(self) -> bool:
+        """True if the request continues this conversation, perhaps with changes near its end."""
+        return self.cut is not None and 4 * self.common_bytes > 3 * len(self.conversation.source)
+
+
+class RequestCache:
+    """Bounded memory of tools and conversations; the least recently used ones are evicted. Threads can share it.
+
+    Args:
+        max_bytes: Maximum size of all conversations. With 0, none are kept.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self.size = 0
+        """Approximate memory of the conversations in bytes."""
+        self._lock = threading.Lock()
+        self._tool_lists: OrderedDict[bytes, SharedToolList] = OrderedDict()
+        self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation]] = OrderedDict()  # by id()
+        self._by_key: dict[CacheKey, list[TranslatedConversation]] = {}  # the least recently stored first
+
+    # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def share_tools(self, encoded: bytes) -> list[Any]:
+        """Return the list of tools in this JSON. Equal JSON has the same list. Raises ValueError or RecursionError."""
+        with self._lock:
+            known = self._tool_lists.get(encoded)
+            if known is not None:
+                self._tool_lists.move_to_end(encoded)
+                return known
+        tools = msgspec.json.decode(encoded)
+        if not isinstance(tools, list) or not tools or len(encoded) > MAX_TOOL_LIST_BYTES:
+            return tools  # type: ignore[no-any-return]  # the reader rejects what is not a list
+        shared = SharedToolList(tools)
+        with self._lock:
+            self._tool_lists[encoded] = shared
+            if len(self._tool_lists) > MAX_TOOL_LISTS:
+                self._tool_lists.popitem(last=False)
+        return shared
+
+    # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def find(self, key: CacheKey, source: bytes) -> ConversationMatch | None:
+        """Return the conversation that has most in common with this one; None if none has anything."""
+        with self._lock:
+            candidates = self._by_key.get(key, [])[::-1]
+        match = _find_whole(candidates, source) or _find_cut(candidates, source) or _find_beginning(candidates, source)
+        if match is not None:
+            with self._lock:
+                if id(match.conversation) in self._conversations:
+                    self._conversations.move_to_end(id(match.conversation))
+        return match
+
+    def store(self, key: CacheKey, conversation: TranslatedConversation, match: ConversationMatch | None) -> None:
+        """Keep a conversation, instead of the one that it continues."""
+        if conversation.size > self.max_bytes // 4:
+            return
+        with self._lock:
+            if match is not None and match.is_same_conversation:
+                self._remove(id(match.conversation))
+            mine = self._by_key.setdefault(key, [])
+            mine.append(conversation)
+            self._conversations[id(conversation)] = (key, conversation)
+            self.size += conversation.size
+            if len(mine) > MAX_CONVERSATIONS_PER_KEY:
+                self._remove(id(mine[0]))
+            while self.size > self.max_bytes:
+                self._remove(next(iter(self._conversations)))
+
+    def _remove(self, conversation_id: int) -> None:
+        key, conversation = self._conversations.pop(conversation_id, (None, None))
+        if conversation is None:
+            return
+        self.size -= conversation.size
+        mine = self._by_key[key]
+        mine[:] = [other for other in mine if other is not conversation]
+        if not mine:
+            del self._by_key[key]
+
+
+def _find_whole(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
+    """Return the longest conversation with which the source begins."""
+    matches = [candidate for candidate in candidates if source.startswith(candidate.source)]
+    if not matches:
+        return None
+    longest = max(matches, key=lambda match: len(match.source))
+    return ConversationMatch(longest, longest.cuts[-1], len(longest.source))
+
+
+def _find_cut(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
+    """Return the conversation of which the source has most, up to a cut."""
+    best: ConversationMatch | None = None
+    for candidate in candidates:
+        known, cuts = candidate.source, candidate.cuts
+        probe = slice(max(0, cuts[0].source_end - PROBE_BYTES), cuts[0].source_end)
+        if source[probe] != known[probe]:
+            continue
+        count = bisect_left(cuts, True, key=lambda cut: not source.startswith(known[: cut.source_end]))
+        if count and (best is None or best.cut is None or cuts[count - 1].source_end > best.cut.source_end):
+            common = _common_length(source, known, cuts[count - 1].source_end)
+            best = ConversationMatch(candidate, cuts[count - 1], common)
+    return best
+
+
+def _find_beginning(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
+    """Return the one of the latest conversations that has most in common with the source, but no cut."""
+    lengths = [(_common_length(source, candidate.source, 0), candidate) for candidate in candidates[:MAX_BEGINNINGS]]
+    length, candidate = max(lengths, key=lambda pair: pair[0], default=(0, None))
+    return ConversationMatch(candidate, None, length) if candidate is not None else None
+
+
+def _common_length(left: bytes, right: bytes, start: int) -> int:
+    """Return the size of what both have in common, if that is at least `start`."""
+    block = 256
+    while start < len(left) and left[start : start + block] == right[start : start + block]:
+        start, block = start + block, 2 * block
+    low, high = min(start, len(left), len(right)), min(start + block, len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
