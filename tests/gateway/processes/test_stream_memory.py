@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench.traffic import agent_request, http_request, small_request
+from bench.traffic import agent_request, http_requests, small_request
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import MESSAGES
@@ -62,7 +62,7 @@ class Streams:
 
     def __init__(self, gateway: GatewayProcess, body: dict[str, Any]) -> None:
         self._host, _, self._port = gateway.base.removeprefix("http://").rpartition(":")
-        self._request = http_request(f"/v1/{MESSAGES}", body)
+        self._request = http_requests(f"/v1/{MESSAGES}", body)
         self._connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def open(self, count: int) -> None:
