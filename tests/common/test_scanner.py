@@ -360,3 +360,26 @@ def test_random_cuts_have_same_outcome(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert scan_pieces(pieces) == scan_pieces([text])
+
+
+def state(scanner: JsonScanner) -> list[object]:
+    """All that a scanner knows; the offset of a piece is of use only inside that piece."""
+    return [getattr(scanner, name) for name in JsonScanner.__slots__ if name != "_piece_offset"]
+
+
+@given(st.lists(st.text('\\"u0Ae9n\n é}', max_size=4), min_size=1, max_size=8))
+@example(["a\\", "u00", "e9b", "\\"])
+@example(["\\", "x"])
+def test_texts_inside_a_string_are_skipped_as_they_are_scanned(texts: list[str]) -> None:
+    skipped, scanned = JsonScanner(corrects=True), JsonScanner(corrects=True)
+    for scanner in (skipped, scanned):
+        scanner.scan('{"a":"', 0)
+    count = skipped.skip_string_texts(texts, "".join(texts))
+    for text in texts[:count]:
+        assert scanned.scan(text, 0) == len(text)
+        assert scanned.in_string
+        assert not scanned.corrections
+    assert state(skipped) == state(scanned)
+    if count < len(texts):  # the next text ends the string, or is not valid in it
+        scanned.scan(texts[count], 0)
+        assert not scanned.in_string or scanned.corrections or scanned.problem

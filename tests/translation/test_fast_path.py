@@ -7,18 +7,22 @@ import json
 import random
 from collections.abc import Collection, Iterator
 from copy import deepcopy
-from itertools import product
+from itertools import cycle, product
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 
 import interlingua as il
+from interlingua.core.reply_stats import ReplyStats
 from interlingua.errors import InterlinguaError, UsageError
 from interlingua.events import Finding
 from interlingua.trace import Passed, TraceEvent
 from interlingua.translation import translator
+from interlingua.translation.fast_path import FastPath
 from interlingua.wires import get_wire
 from interlingua.wires.base import Emitter, FastReader, Reader
 from interlingua.wires.streaming.sse import SseDecoder
@@ -100,6 +104,31 @@ class CountingReader:
         return read
 
 
+def stats(tally: ReplyStats) -> dict[str, Any]:
+    return {name: getattr(tally, name) for name in ReplyStats.__slots__}
+
+
+class CountingFastPath:
+    """A fast path that counts the events that it forwards."""
+
+    def __init__(self, fast_path: FastPath) -> None:
+        self._fast_path = fast_path
+        self.count = 0
+
+    def forward(self, data: bytes) -> tuple[bytes, int]:
+        sent, size = self._fast_path.forward(data)
+        self.count += data[:size].count(b"data: ")
+        return sent, size
+
+    def forward_event(self, data: bytes) -> bytes | None:
+        sent = self._fast_path.forward_event(data)
+        self.count += sent is not None
+        return sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fast_path, name)
+
+
 class Translation:
     """One stream, translated with fast codecs or without.
 
@@ -107,10 +136,12 @@ class Translation:
     """
 
     def __init__(self, source: str, target: str, **settings: Any) -> None:
-        self.translator = il.Translator(source, target, **settings)
-        self.again = 0
-        if self.fast_path is not None:
-            self._reader = self.fast_path._reader = CountingReader(self.fast_path._reader)
+        self.translator = translator = il.Translator(source, target, **settings)
+        self._forwarded = SimpleNamespace(count=0)
+        if translator._fast_path is not None:
+            self._reader: Any = CountingReader(translator._fast_path._reader)
+            translator._fast_path._reader = self._reader
+            self._forwarded = translator._fast_path = CountingFastPath(translator._fast_path)  # type: ignore[assignment]
 
     @classmethod
     def without_codec(cls, *wires: str, plain: Collection[str], **settings: Any) -> Translation:
@@ -124,17 +155,18 @@ class Translation:
 
     @property
     def usual(self) -> int:
-        return self._reader.count
+        return int(self._reader.count)
+
+    @property
+    def again(self) -> int:
+        return int(self._forwarded.count)
 
     def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
         sent = [*map(self.feed, given), self.translator.close()]
-        return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
+        return sent, [repr(finding) for finding in self.translator.findings], stats(self.translator.tally)
 
     def feed(self, data: bytes) -> bytes:
-        kept = self.fast_path and self.fast_path._try_read
-        sent = self.translator.feed(data)
-        self.again += kept is not None and self.fast_path is not None and self.fast_path._try_read is kept
-        return sent
+        return self.translator.feed(data)
 
 
 def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> int:
@@ -324,69 +356,234 @@ def messages_chunk(text: str, field: str, chance: random.Random) -> bytes:
     )
 
 
+MESSAGE_START = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
+
+
+class ResponsesStream:
+    """Events of a Responses stream. With `faults`, now and then a delta has an unusual field."""
+
+    def __init__(self, chance: random.Random, faults: float = 0.05) -> None:
+        self._chance = chance
+        self._faults = faults
+        self._number = 0
+        self._escapes = chance.random() < 0.3
+        self._obfuscates = chance.random() < 0.5
+        self._layout: Json = {
+            "separators": chance.choice(((",", ":"), (", ", ": "))),
+            "sort_keys": chance.random() < 0.5,
+        }
+
+    def event(self, kind: str, **fields: Any) -> bytes:
+        body = {"type": kind, "sequence_number": self._number, **fields}
+        self._number += 1
+        head = b"event: " + kind.encode() + b"\n"
+        if kind.endswith(".delta"):
+            if self._obfuscates:
+                body["obfuscation"] = "x" * self._chance.randint(0, 16)
+            if self._chance.random() < self._faults:
+                head = self._spoil(body, head)
+        told = json.dumps(body, ensure_ascii=self._escapes, **self._layout).encode()
+        if kind.endswith(".delta") and self._chance.random() < self._faults / 5:
+            told = told.replace(b",", self._chance.choice((b",\n", b",\r", b",\xff", b", ")), 1)
+        return head + b"data: " + told + b"\n\n"
+
+    def _spoil(self, body: Json, head: bytes) -> bytes:
+        """Change a field of a delta, or return another beginning of its event."""
+        chance, number = self._chance, body["sequence_number"]
+        spoilt: tuple[Json, ...] = (
+            *({"sequence_number": value} for value in (number + 1, number - 1, 0, -1, 10**30, 1.5, None, True, "1")),
+            *({"item_id": "other"}, {"item_id": None}, {"output_index": 7}, {"output_index": None}),
+            *(
+                {"content_index": 1},
+                {"summary_index": 1},
+                {"content_index": "0"},
+                {"unknown": 1},
+                {"unknown": "\ufffd"},
+            ),
+            *({"logprobs": []}, {"logprobs": None}, {"logprobs": [{"token": "a"}]}, {"error": None}, {"response": {}}),
+            *(
+                {"obfuscation": None},
+                {"obfuscation": 1},
+                {"obfuscation": "\ufffd"},
+                {"obfuscation": "é"},
+                {"delta": ""},
+            ),
+            *({"delta": 1}, {"type": "response.output_text.delta"}, {"type": "response.reasoning_text.delta"}),
+        )
+        if chance.random() < 0.1:
+            return chance.choice((b"", b"event: x\n", b"id: 1\n", b"event: error\n", b"\n\n" + head, b"\n" + head))
+        if chance.random() < 0.1:
+            body.pop(chance.choice(list(body)))
+        else:
+            body |= chance.choice(spoilt)
+        if isinstance(body.get("sequence_number"), int) and chance.random() < 0.5:  # the next one follows it
+            self._number = body["sequence_number"] + 1
+        return head
+
+    def begin(self) -> bytes:
+        response = {"id": "resp_1", "model": "kimi", "created_at": 1, "output": [], "status": "in_progress"}
+        return self.event("response.created", response=response)
+
+    def text(self, kind: str, texts: list[str], index: int) -> list[bytes]:
+        """The events of an item with text or reasoning."""
+        place: Json = {"item_id": f"i{index}", "output_index": index}
+        place["summary_index" if kind == "reasoning_summary_text" else "content_index"] = 0
+        item: Json = {"id": f"i{index}", "type": "message" if kind == "output_text" else "reasoning"}
+        item |= {"content": []} if kind == "output_text" else {"summary": []}
+        added = "reasoning_summary_part" if kind == "reasoning_summary_text" else "content_part"
+        part_type = {"reasoning_summary_text": "summary_text"}.get(kind, kind)
+        done = {"text": "".join(texts)}
+        return [
+            self.event("response.output_item.added", output_index=index, item=item),
+            self.event(f"response.{added}.added", **place, part={"type": part_type, "text": ""}),
+            *(self.event(f"response.{kind}.delta", **place, delta=text) for text in texts),
+            *([self.event(f"response.{kind}.done", **place, **done)] if self._chance.random() < 0.7 else []),
+            *([self.event("response.output_item.done", output_index=index, item=item)] * (self._chance.random() < 0.9)),
+        ]
+
+    def call(self, texts: list[str], index: int) -> list[bytes]:
+        place: Json = {"item_id": f"i{index}", "output_index": index}
+        item = {"id": f"i{index}", "type": "function_call", "call_id": f"c{index}", "name": "write", "arguments": ""}
+        return [
+            self.event("response.output_item.added", output_index=index, item=item),
+            *(self.event("response.function_call_arguments.delta", **place, delta=text) for text in texts),
+            *([self.event("response.output_item.done", output_index=index, item=item)] * (self._chance.random() < 0.9)),
+        ]
+
+    def end(self) -> bytes:
+        return self.event("response.completed", response={"id": "resp_1", "status": "completed"})
+
+
+def chat_speech(texts: list[str], chance: random.Random) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    """The beginning of a stream, its texts, its end, and what may be between the texts."""
+    fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * len(texts)
+    given = [chat_chunk(text, field, chance) for text, field in zip(texts, fields, strict=False)]
+    end = [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
+    return [chat_chunk("", "role", chance)], given, end, [chat_chunk("other", "content", chance, 1), b"data: x\n\n"]
+
+
+def messages_speech(
+    texts: list[str], chance: random.Random
+) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    kind = chance.choice(("text", "thinking"))
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}}
+    first = MESSAGE_START + b"event: content_block_start\ndata: " + json.dumps(block).encode() + b"\n\n"
+    end = [b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n']
+    return [first], [messages_chunk(text, kind, chance) for text in texts], end, [b'data: {"type":"ping"}\n\n']
+
+
+def responses_speech(
+    texts: list[str], chance: random.Random
+) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    stream = ResponsesStream(chance)
+    kinds = chance.choices(("output_text", "output_text", "reasoning_summary_text", "reasoning_text"), k=3)
+    first, at = stream.begin(), chance.randrange(len(texts) + 1)
+    given = [*stream.text(kinds[0], texts[:at], 0), *stream.text(kinds[1], texts[at:], 1)]
+    return [first], given, [stream.end()], [b'data: {"type":"response.queued"}\n\n', b'data: {"type":"ping"}\n\n']
+
+
+SPEECH = {CHAT: chat_speech, MESSAGES: messages_speech, RESPONSES: responses_speech}
+
+
 def spoken(source: str, chance: random.Random) -> list[bytes]:
     """A stream that says text after text, with what may stand between them."""
     count = chance.randint(3, 40)
     texts = [chance.choice(TEXTS) if chance.random() < 0.4 else f" word{n}" for n in range(count)]
-    if source == CHAT:
-        first = chat_chunk("", "role", chance)
-        fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * count
-        given = [chat_chunk(text, field, chance) for text, field in zip(texts, fields, strict=False)]
-        odd = [b": x\n\n", chat_chunk("other", "content", chance, 1), b"data: {}\n\n", b"data: x\n\n", b"\n"]
-        end = [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
-    else:
-        kind = chance.choice(("text", "thinking"))
-        begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
-        block = {"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}}
-        first = begun + b"event: content_block_start\ndata: " + json.dumps(block).encode() + b"\n\n"
-        given = [messages_chunk(text, kind, chance) for text in texts]
-        odd = [b": x\n\n", b'event: ping\ndata: {"type":"ping"}\n\n', b"data: {}\n\n", b"\n"]
-        end = [b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n']
+    first, given, end, odd = SPEECH[source](texts, chance)
     for _ in range(chance.choice((0, 0, 1, 3))):
-        given.insert(chance.randrange(len(given) + 1), chance.choice(odd))
-    return [first, *given, *end]
+        given.insert(chance.randrange(len(given) + 1), chance.choice([*odd, b": x\n\n", b"data: {}\n\n", b"\n"]))
+    return [*first, *given, *end]
 
 
 def cut(given: list[bytes], chance: random.Random) -> list[bytes]:
-    """Reads as they may come: mostly a chunk each, now and then a part of one, or several."""
+    """Reads as they may come: mostly a chunk each, now and then a part of one, or several; or mostly several."""
+    joined = chance.choice((0.1, 0.1, 0.8, 1.0))
     reads = [b""]
     for raw in given:
         if chance.random() < 0.1:
             at = chance.randrange(len(raw) + 1)
             reads[-1] += raw[:at]
             reads.append(raw[at:])
-        elif chance.random() < 0.1:
+        elif chance.random() < joined:
             reads[-1] += raw
         else:
             reads.append(raw)
     return [read for read in reads if read]
 
 
-@pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+DIALECTS = ("standard", "kimi_k2", "hermes", "deepseek_v3", "mistral_v11", "glm45", "harmony")
+
+
+@each_pair
 def test_text_after_text(source: str, target: str) -> None:
     chance = random.Random(source + target)
-    settings = {
-        "dialect": ("standard", "kimi_k2", "hermes", "deepseek_v3", "mistral_v11", "glm45", "harmony"),
-        "options": (*OPTIONS, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250))),
-    }
+    options = (*OPTIONS, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250)))
     for _ in range(400):
-        chosen = {name: chance.choice(values) for name, values in settings.items()}
-        both_ways(source, target, cut(spoken(source, chance), chance), **chosen)
+        given = cut(spoken(source, chance), chance)
+        both_ways(source, target, given, dialect=chance.choice(DIALECTS), options=chance.choice(options))
 
 
-@pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("source", [CHAT, MESSAGES])
-@pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_most_texts_are_the_same_again(source: str, target: str, options: il.Options) -> None:
+@each_pair
+@hypothesis.given(st.randoms(use_true_random=False), st.sampled_from(DIALECTS), st.sampled_from(OPTIONS))
+@hypothesis.settings(max_examples=60, deadline=None)
+def test_any_text(source: str, target: str, chance: random.Random, dialect: str, options: il.Options) -> None:
+    both_ways(source, target, cut(spoken(source, chance), chance), dialect=dialect, options=options)
+
+
+def plain_texts(source: str, texts: list[str]) -> list[bytes]:
+    """A stream with these texts, and nothing unusual."""
+    if source == RESPONSES:
+        stream = ResponsesStream(random.Random(1), faults=0)
+        return [stream.begin(), *stream.text("output_text", texts, 0)]
     chance = random.Random(1)
-    first = next(raw for raw in iter(lambda: spoken(source, chance)[0], b"") if b"thinking" not in raw)
-    chunk = chat_chunk if source == CHAT else messages_chunk
-    given = [chunk(f" word{n}", "content" if source == CHAT else "text", chance) for n in range(100)]
+    if source == CHAT:
+        return [chat_chunk("", "role", chance), *(chat_chunk(text, "content", random.Random(2)) for text in texts)]
+    begun = next(raw for raw in iter(lambda: spoken(source, chance)[0], b"") if b"thinking" not in raw)
+    return [begun, *(messages_chunk(text, "text", random.Random(2)) for text in texts)]
+
+
+@each_pair
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+@pytest.mark.parametrize("at_once", [False, True], ids=["event by event", "in one read"])
+def test_most_texts_are_the_same_again(source: str, target: str, options: il.Options, at_once: bool) -> None:
+    given = plain_texts(source, [f" word{n}" for n in range(100)])
     translation = Translation(source, target, dialect="kimi_k2", options=options)
-    for raw in [first, *given]:
-        translation.feed(raw)
-    assert translation.again > 60
+    for data in [b"".join(given)] if at_once else given:
+        translation.feed(data)
+    assert translation.again > 90
+
+
+RAW_LINE_ENDS = {
+    CHAT: (b'}, "finish_reason": null}]}\n\n', b'data: {"id": "c"'),
+    MESSAGES: (b"}}\n\n", b'data: {"type": "content_block_delta"'),
+    RESPONSES: (b"}\n\n", b"data: {"),
+}
+
+
+@each_pair
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\n\n", b" \r\n", b"\n: x\n"])
+def test_line_end_in_the_json_ends_the_event(source: str, target: str, end: bytes) -> None:
+    """Beside a token, white space is JSON; but a line end ends the data of the event."""
+    before, after = RAW_LINE_ENDS[source]
+    for old, changed_to in ((before, end + before), (after, after + end), (b'": "', b'": ' + end + b'"')):
+        given = plain_texts(source, [f" word{n}" for n in range(6)])
+        given[-2] = changed_to.join(given[-2].rsplit(old, 1))
+        both_ways(source, target, given, dialect="standard")
+        both_ways(source, target, [b"".join(given)], dialect="standard")
+
+
+def test_sequence_numbers_continue_after_forwarded_events() -> None:
+    """A native call after forwarded texts: the frames of the call have the next numbers."""
+    stream = ResponsesStream(random.Random(1), faults=0)
+    call = [NATIVE_OPENER, '"}<|tool_call_end|>', "<|tool_calls_section_end|>"]
+    texts = [*(f" word{n}" for n in range(50)), *call, *(f" more{n}" for n in range(50))]
+    given = [stream.begin(), *stream.text("output_text", texts, 0), stream.end()]
+    translation = Translation(RESPONSES, RESPONSES, dialect="kimi_k2")
+    sent, _, _ = translation.run(given)
+    numbers = [json.loads(message.data)["sequence_number"] for message in SseDecoder().feed(b"".join(sent))]
+    assert numbers == list(range(len(numbers)))
+    assert translation.again > 80
+    both_ways(RESPONSES, RESPONSES, given, dialect="kimi_k2")
 
 
 # ── when the fast path ends ───────────────────────────────────────────────────────────────────────────────────────────
@@ -398,7 +595,7 @@ def begin_text(target: str, **settings: Any) -> Translation:
     translation = Translation(CHAT, target, dialect="kimi_k2", **settings)
     for raw in [chat_chunk("", "role", chance), *(chat_chunk(f" word{n}", "content", chance) for n in range(5))]:
         translation.feed(raw)
-    assert translation.fast_path._try_read
+    assert translation.again
     return translation
 
 
@@ -461,45 +658,70 @@ def arguments(chance: random.Random) -> list[str]:
     return parts
 
 
-def chat_call(number: int, chance: random.Random) -> list[bytes]:
+def chat_call(number: int, pieces: list[str], index: int, beside: Json) -> list[bytes]:
+    """A call on this index, with these arguments. `beside`: other fields of each entry."""
+
     def chunk(entry: Json) -> bytes:
         choice = {"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}
         body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice]}
-        return b"data: " + json.dumps(body, ensure_ascii=chance.random() < 0.1).encode() + b"\n\n"
+        return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
 
-    index = number + chance.choice((0, 0, 0, 1))
     start = {"index": index, "id": f"c{number}", "type": "function", "function": {"name": "write", "arguments": ""}}
-    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}))
-    more = [{"index": index, **beside, "function": {"arguments": text}} for text in arguments(chance)]
-    return [chunk(start), *map(chunk, more)]
+    return [chunk(start), *(chunk({"index": index, **beside, "function": {"arguments": text}}) for text in pieces)]
 
 
-def messages_call(number: int, chance: random.Random) -> list[bytes]:
+def messages_call(number: int, pieces: list[str]) -> list[bytes]:
     def event(kind: str, **fields: Any) -> bytes:
         return b"event: %b\ndata: " % kind.encode() + json.dumps({"type": kind, **fields}).encode() + b"\n\n"
 
     block = {"type": "tool_use", "id": f"c{number}", "name": "write", "input": {}}
-    deltas = [{"type": "input_json_delta", "partial_json": text} for text in arguments(chance)]
+    deltas = [{"type": "input_json_delta", "partial_json": text} for text in pieces]
     return [
         event("content_block_start", index=number, content_block=block),
         *(event("content_block_delta", index=number, delta=delta) for delta in deltas),
-        *([event("content_block_stop", index=number)] if chance.random() < 0.9 else []),
+        event("content_block_stop", index=number),
     ]
 
 
-@pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+def some_call(source: str, number: int, chance: random.Random, stream: ResponsesStream) -> list[bytes]:
+    """A call, perhaps with an unusual index, unusual fields, or without its end."""
+    pieces = arguments(chance)
+    if source == RESPONSES:
+        return stream.call(pieces, number)
+    if source == MESSAGES:
+        return messages_call(number, pieces)[: None if chance.random() < 0.9 else -1]
+    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}))
+    return chat_call(number, pieces, number + chance.choice((0, 0, 0, 1)), beside)
+
+
+def called(source: str, chance: random.Random) -> list[bytes]:
+    """A stream of calls, with what may stand between their arguments."""
+    stream = ResponsesStream(chance)
+    first = {CHAT: chat_chunk("", "role", chance), MESSAGES: MESSAGE_START, RESPONSES: stream.begin()}[source]
+    given = [raw for number in range(chance.randint(1, 3)) for raw in some_call(source, number, chance, stream)]
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        given.insert(chance.randrange(len(given) + 1), chance.choice((b": x\n\n", b"data: {}\n\n", given[-1])))
+    return [first, *given]
+
+
+CALL_OPTIONS = (*OPTIONS, il.Options(limits=il.Limits(args=60)), il.Options(arguments="exact"))
+
+
+@each_pair
 def test_arguments_after_arguments(source: str, target: str) -> None:
     chance = random.Random(source + target)
-    limits = il.Options(limits=il.Limits(args=60))
-    begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
-    first, one_call = (chat_chunk("", "role", chance), chat_call) if source == CHAT else (begun, messages_call)
     for _ in range(400):
-        given = [raw for number in range(chance.randint(1, 3)) for raw in one_call(number, chance)]
-        for _ in range(chance.choice((0, 0, 1, 3))):
-            given.insert(chance.randrange(len(given) + 1), chance.choice((b": x\n\n", b"data: {}\n\n", given[-1])))
-        dialect, options = chance.choice(("standard", "kimi_k2")), chance.choice((*OPTIONS, limits))
-        both_ways(source, target, cut([first, *given], chance), dialect=dialect, options=options)
+        dialect, options = chance.choice(("standard", "kimi_k2")), chance.choice(CALL_OPTIONS)
+        both_ways(source, target, cut(called(source, chance), chance), dialect=dialect, options=options)
+
+
+@each_pair
+@hypothesis.given(
+    st.randoms(use_true_random=False), st.sampled_from(("standard", "kimi_k2")), st.sampled_from(CALL_OPTIONS)
+)
+@hypothesis.settings(max_examples=60, deadline=None)
+def test_any_arguments(source: str, target: str, chance: random.Random, dialect: str, options: il.Options) -> None:
+    both_ways(source, target, cut(called(source, chance), chance), dialect=dialect, options=options)
 
 
 def native_pieces(dialect: str, chance: random.Random) -> list[str]:
@@ -528,10 +750,11 @@ WRITE = {"name": "write", "parameters": {"type": "object", "properties": {"path"
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in il.list_dialects() if dialect.markers])
 def test_native_arguments(dialect: str) -> None:
     chance = random.Random(dialect)
-    for number in range(24):
-        given = [chat_chunk(text, "content", random.Random(2)) for text in native_pieces(dialect, chance) if text]
-        tools = [{"type": "function", "function": WRITE}]
-        both_ways(CHAT, WIRES[number % 3], [chat_chunk("", "role", chance), *given], dialect=dialect, tools=tools)
+    tools = [{"type": "function", "function": WRITE}]
+    for number, (source, target) in zip(range(36), cycle(product(WIRES, WIRES)), strict=False):
+        stream = plain_texts(source, [text for text in native_pieces(dialect, chance) if text])
+        given = cut(stream, chance) if number % 2 else stream
+        both_ways(source, target, given, dialect=dialect, tools=tools)
 
 
 def test_id_after_long_arguments_without_a_brace() -> None:
@@ -542,26 +765,32 @@ def test_id_after_long_arguments_without_a_brace() -> None:
     both_ways(CHAT, MESSAGES, [chat_chunk("", "role", random.Random(2)), *given], dialect="mistral_v3", tools=tools)
 
 
-MORE = (
-    b'data: {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, '
-    b'"function": {"arguments": "@@"}}]}, "finish_reason": null}]}\n\n'
-)
+def plain_arguments(source: str, pieces: list[str]) -> list[bytes]:
+    """A stream with a call that has these arguments, and nothing unusual."""
+    if source == CHAT:
+        return [chat_chunk("", "role", random.Random(1)), *chat_call(0, pieces, 0, {})]
+    if source == MESSAGES:
+        return [MESSAGE_START, *messages_call(0, pieces)[:-1]]
+    stream = ResponsesStream(random.Random(1), faults=0)
+    return [stream.begin(), *stream.call(pieces, 0)[: len(pieces) + 1]]
 
 
-@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+NATIVE_OPENER = '<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>{"a":"'
+
+
+@each_pair
 @pytest.mark.parametrize("dialect", ["standard", "kimi_k2"])
-def test_most_arguments_are_the_same_again(target: str, dialect: str) -> None:
-    """Also those that are text to the upstream."""
-    chance = random.Random(1)
-    translation = Translation(CHAT, target, dialect=dialect)
-    opener = '<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>{"a":"'
-    if dialect == "standard":
-        begun = chat_call(0, chance)[0]
-        pieces = ['{\\"a\\":\\"', *(f"word {n}" for n in range(100))]
-        given = [MORE.replace(b"@@", piece.encode()) for piece in pieces]
-    else:
-        begun = chat_chunk(opener, "content", chance)
-        given = [chat_chunk(f"word {n}", "content", random.Random(2)) for n in range(100)]
-    for raw in [chat_chunk("", "role", chance), begun, *given]:
-        translation.feed(raw)
-    assert translation.usual < 10
+@pytest.mark.parametrize("at_once", [False, True], ids=["event by event", "in one read"])
+def test_most_arguments_are_the_same_again(source: str, target: str, dialect: str, at_once: bool) -> None:
+    """Also those that are text to the upstream, and those that are cut inside an escape."""
+    pieces = [f"a<b word{n}\\" if n % 2 else f"n\\u00e9 word{n}" for n in range(100)]
+    given = (
+        plain_arguments(source, ['{"a":"x', *pieces])
+        if dialect == "standard"
+        else plain_texts(source, [NATIVE_OPENER, *pieces])
+    )
+    translation = Translation(source, target, dialect=dialect)
+    for data in [b"".join(given)] if at_once else given:
+        translation.feed(data)
+    assert translation.again > 90
+    both_ways(source, target, given, dialect=dialect)

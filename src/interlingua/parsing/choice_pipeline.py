@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.reply import Call
+from interlingua.core.text_forwarder import TextForwarder, forward_all
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.guard import Guard
@@ -95,25 +96,21 @@ class ChoicePipeline:
         return self.open_call_name is not None or (self._parser is not None and self._parser.inside_calls)
 
     @property
-    def passthrough_check(self) -> Callable[[str], bool] | None:
-        """A predicate for the fast path, or None if no text can be forwarded unparsed now.
-
-        It is true if the parser would copy a further text delta as it is, and then counts the text as read.
-        """
-        check = self._parser.passthrough_check if self._parser else _accept_all
-        if check is None or self._tracer is None:
-            return check
-        return self._tracer.watch_fast_path(check, self._parser.channel if self._parser else None)
+    def text_forwarder(self) -> TextForwarder | None:
+        """A function for texts that parser and guard copy as they are. None if they copy none now."""
+        forward = self._parser.text_forwarder if self._parser else forward_all
+        if forward is None or self._tracer is None:
+            return forward
+        return self._tracer.watch_fast_path(forward, self._parser.channel if self._parser else None)
 
     @property
-    def native_arguments_forwarder(self) -> Callable[[str], bool] | None:
-        """A function that counts a text delta as read if it is only arguments of the open call and can be forwarded
-        unparsed. It returns whether it did. None if no arguments can be forwarded now."""
+    def native_arguments_forwarder(self) -> TextForwarder | None:
+        """A function for texts that are only arguments of the open call. None if no arguments can be forwarded now."""
         return self.arguments_forwarder(self._parser.arguments_forwarder if self._parser else None)
 
-    def arguments_forwarder(self, try_read: Callable[[str], bool] | None) -> Callable[[str], bool] | None:
-        """The same for arguments that another reader counts as read, with `try_read`."""
-        return self._guard.arguments_forwarder(try_read) if try_read is not None and self._tracer is None else None
+    def arguments_forwarder(self, forward: TextForwarder | None) -> TextForwarder | None:
+        """Return a function for arguments of the open call, which their reader counts with `forward`."""
+        return self._guard.arguments_forwarder(forward) if forward is not None and self._tracer is None else None
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._send(self._parse(events) if self._parser else events)
@@ -215,7 +212,3 @@ class ChoicePipeline:
             return [renumbered]
         finding = ev.Finding("renamed", f"native text in the name {renumbered.name!r}: taken as {name!r}")
         return [finding, msgspec.structs.replace(renumbered, name=name)]
-
-
-def _accept_all(text: str) -> bool:  # noqa: ARG001
-    return True

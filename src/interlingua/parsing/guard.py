@@ -17,6 +17,7 @@ from interlingua.common.jsontext.codec import read_shallow_object
 from interlingua.core.call_ids import CallIdAllocator, native_call_id
 from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.pending_queue import ContentDelta, PendingQueue, QueuedEvent, last_texts
 from interlingua.parsing.tracer import HeldText, join_tail
@@ -150,24 +151,21 @@ class Guard:
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
-    def arguments_forwarder(self, try_read: Callable[[str], bool]) -> Callable[[str], bool] | None:
-        """Return a function that counts more arguments of the open call if they can be sent as they are. It returns
-        whether it did. None if no arguments can be sent now.
-
-        Args:
-            try_read: Counts the arguments as read if their reader would return them unchanged.
-        """
+    def arguments_forwarder(self, forward: TextForwarder) -> TextForwarder | None:
+        """Return a function for arguments of the open call, which their reader counts with `forward`. None if no
+        arguments can be sent now."""
         call, limit = self._open_call, self._limits.args
         if call is None or self._delivery != "stream" or self._offer.is_empty or self._queue.pending:
             return None
 
-        def try_count(text: str) -> bool:
-            if call.char_count + len(text) > limit or not try_read(text):
-                return False
-            call.char_count += len(text)
-            return True
+        def forward_arguments(texts: list[str], joined: str) -> int:
+            if call.char_count + len(joined) > limit:
+                return 0
+            count = forward(texts, joined)
+            call.char_count += len(joined) if count == len(texts) else sum(map(len, texts[:count]))
+            return count
 
-        return try_count
+        return forward_arguments
 
     def _handle(self, event: ev.Event) -> None:
         self._handlers[type(event)](self, event)

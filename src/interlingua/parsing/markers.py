@@ -97,6 +97,10 @@ class MarkerSet:
             return text.find(self.only_first_char, pos) >= 0
         return len(text) - pos > MAX_PRECHECKED_CHARS or self.search_first_two(text, pos) is not None
 
+    def may_begin_in(self, text: str) -> bool:
+        """Return whether the first character of a marker occurs in the text."""
+        return any(char in text for char in self._first_chars)
+
     def may_begin(self, text: str) -> bool:
         """Return whether the first two characters of a marker occur in the text, or the first one at its end."""
         return self.search_first_two(text, 0) is not None

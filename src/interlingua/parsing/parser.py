@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 from interlingua import events as ev
 from interlingua.core.options import ArgumentsPolicy, Limits
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, FirstOpeners, Grammar
 from interlingua.parsing.event_sink import DetectionState, EventSink
@@ -230,18 +230,14 @@ class NativeTextParser:
         return self._sink.thinking
 
     @property
-    def passthrough_check(self) -> Callable[[str], bool] | None:
-        """A predicate that is true if a further text can be forwarded unparsed, and that marks it as consumed.
-
-        None if no text can be forwarded now, because the parser is inside a call or has failed.
-        """
-        return None if self._sink.inside_calls or self._sink.failed else self._source.try_forward
+    def text_forwarder(self) -> TextForwarder | None:
+        """A function for texts that are copied unparsed. None if the parser is inside a call or has failed."""
+        return None if self._sink.inside_calls or self._sink.failed else self._source.forward_text
 
     @property
-    def arguments_forwarder(self) -> Callable[[str], bool] | None:
-        """A function that counts a text as read if it is inside a string of a call's arguments, and can be forwarded
-        unparsed. It returns whether it did. None if no arguments are being copied."""
-        return None if self._sink.failed or not self._source.is_copying_json else self._source.try_forward_json
+    def arguments_forwarder(self) -> TextForwarder | None:
+        """A function for texts inside a string of a call's arguments. None if no arguments are being copied."""
+        return None if self._sink.failed or not self._source.is_copying_json else self._source.forward_json
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
         if self._sink.failed:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.parsing.call_boundary import BoundarySearch, BoundaryStarts, CallBoundary
 from interlingua.parsing.code_spans import CodeTracker
 from interlingua.parsing.lookahead import (
@@ -74,8 +75,8 @@ class _ScanWindow(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _plain_text_check(markers: MarkerSet, trim: str) -> Callable[[str], bool]:
-    """Return a function that returns whether a text has no part of a marker, and none of `trim` at its end."""
+def _plain_text_counter(markers: MarkerSet, trim: str) -> TextForwarder:
+    """Return a function that counts the texts without a part of a marker, and without `trim` at their end."""
     trim_chars = tuple(trim)
     only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
 
@@ -84,7 +85,17 @@ def _plain_text_check(markers: MarkerSet, trim: str) -> Callable[[str], bool]:
             return False
         return only_first_char not in text if only_first_char else search_first_two(text) is None
 
-    return is_plain
+    def count_plain(texts: list[str], joined: str) -> int:
+        if len(texts) == 1:
+            return int(is_plain(joined))
+        if not trim_chars and not markers.may_begin_in(joined):  # no marker can begin in any of them
+            return len(texts)
+        count = 0
+        while count < len(texts) and is_plain(texts[count]):
+            count += 1
+        return count
+
+    return count_plain
 
 
 _EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
@@ -98,10 +109,10 @@ class TextBuffer:
     __slots__ = (
         "_boundary_starts",
         "_boundary_window",
-        "_can_forward",
         "_channel_before_boundary",
         "_channel_boundary",
         "_closed",
+        "_count_forwardable",
         "_fast_copy",
         "_fast_copy_waits",
         "_json_start",
@@ -112,13 +123,13 @@ class TextBuffer:
         "_record_start",
         "_recorded_pieces",
         "_scan_code_at",
+        "_skip_json",
         "_taken_pieces",
         "_text",
         "_text_offset",
         "_tracer",
         "_track_code",
         "_trimmed_whitespace",
-        "_try_skip_json",
         "_waited_to",
         "_write",
         "channel",
@@ -151,10 +162,10 @@ class TextBuffer:
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
         self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
-        self._can_forward: Callable[[str], bool] | None = None
-        """Returns whether `copy_until`, which waits, would copy a piece unchanged, without any other effect."""
+        self._count_forwardable: TextForwarder | None = None
+        """Returns how many pieces `copy_until`, which waits, would copy unchanged. It has no other effect."""
         self._write: Callable[[str, Channel], None] | None = None  # receives the text that `copy_until` copies
-        self._try_skip_json: Callable[[str], bool] | None = None
+        self._skip_json: TextForwarder | None = None
         self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
         self.taken_channel = _TEXT_CHANNEL
@@ -222,43 +233,39 @@ class TextBuffer:
                 self._waited_to = self._text_offset + len(remainder)
         return True
 
-    def try_forward(self, text: str) -> bool:
-        """Return whether a piece can be forwarded unparsed, and mark it as consumed if so.
+    def forward_text(self, pieces: list[str], joined: str) -> int:
+        """Mark pieces as consumed that the reader would copy unchanged (a `TextForwarder`), if the buffer is empty."""
+        if self._count_forwardable is None or self._pos != len(self._text) or self._recorded_pieces is not None:
+            return 0
+        count = self._count_forwardable(pieces, joined)
+        if count:
+            text = joined if count == len(pieces) else "".join(pieces[:count])
+            self._text_offset += len(text)
+            self._track_code(text)
+            if self._text_offset > self._scan_code_at:
+                self._scan_code()
+        return count
 
-        That is the case if the reader would copy it unchanged and the buffer is empty.
-        """
+    def forward_json(self, pieces: list[str], joined: str) -> int:
+        """As `forward_text`, for pieces inside a string of JSON that is being copied."""
         if (
-            self._can_forward is None
-            or self._pos != len(self._text)
-            or self._recorded_pieces is not None
-            or not self._can_forward(text)
-        ):
-            return False
-        self._text_offset += len(text)
-        self._track_code(text)
-        if self._text_offset > self._scan_code_at:
-            self._scan_code()
-        return True
-
-    def try_forward_json(self, text: str) -> bool:
-        """As `try_forward`, for a piece inside a string of JSON that is being copied."""
-        if (
-            self._try_skip_json is None
+            self._skip_json is None
             or self._pos != len(self._text)
             or self._recorded_pieces is not None
             or self._marked_pieces is not None
-            or not self._try_skip_json(text)
         ):
-            return False
-        self._text_offset += len(text)
-        if self._text_offset > self._scan_code_at:
-            self._scan_code()
-        return True
+            return 0
+        count = self._skip_json(pieces, joined)
+        if count:
+            self._text_offset += len(joined) if count == len(pieces) else sum(map(len, pieces[:count]))
+            if self._text_offset > self._scan_code_at:
+                self._scan_code()
+        return count
 
     @property
     def is_copying_json(self) -> bool:
-        """True if JSON is being copied, so that `try_forward_json` may be true."""
-        return self._try_skip_json is not None
+        """True if JSON is being copied, so that `forward_json` may forward a piece."""
+        return self._skip_json is not None
 
     def _scan_code(self) -> None:
         self._scan_code_at = self._text_offset + CODE_SCAN_INTERVAL_CHARS
@@ -271,7 +278,7 @@ class TextBuffer:
 
     def release(self) -> None:
         """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
-        self._fast_copy = self._can_forward = self._try_skip_json = self._write = None
+        self._fast_copy = self._count_forwardable = self._skip_json = self._write = None
 
     @property
     def closed(self) -> bool:
@@ -506,17 +513,17 @@ class TextBuffer:
     def _wait_for_piece(
         self,
         fast_copy: Callable[[str], bool],
-        try_skip_json: Callable[[str], bool] | None = None,
+        skip_json: TextForwarder | None = None,
     ) -> Read[None]:
         """Wait for a piece that the fast path does not consume completely.
 
         Args:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
-            try_skip_json: Counts a piece of JSON as scanned if it would be copied unchanged. Returns whether it did.
+            skip_json: Marks pieces of JSON as scanned that would be copied unchanged. Returns how many.
         """
-        self._fast_copy, self._fast_copy_waits, self._try_skip_json = fast_copy, False, try_skip_json
+        self._fast_copy, self._fast_copy_waits, self._skip_json = fast_copy, False, skip_json
         yield
-        self._fast_copy = self._try_skip_json = None
+        self._fast_copy = self._skip_json = None
 
     def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
         """Search the next marker.
@@ -678,17 +685,17 @@ class TextBuffer:
             else:
                 # As `_wait_for_piece` does, but most streams wait here: a generator and functions of its own would
                 # double the memory of the reader.
-                self._write, self._can_forward = write, _plain_text_check(markers, trim)
+                self._write, self._count_forwardable = write, _plain_text_counter(markers, trim)
                 self._fast_copy, self._fast_copy_waits = self._copy_piece, False
                 yield
-                self._fast_copy = self._can_forward = self._write = None
+                self._fast_copy = self._count_forwardable = self._write = None
             if self.channel is not channel and self._pos >= self._channel_boundary:
                 self._preceded_by = _AFTER_NOTHING
                 return ""
 
     def _copy_piece(self, piece: str) -> bool:
         """Copy a piece on the fast path of `copy_until`, and return whether it has: all of it or nothing."""
-        if self._can_forward is None or self._write is None or not self._can_forward(piece):
+        if self._count_forwardable is None or self._write is None or not self._count_forwardable([piece], piece):
             return False
         self._write(piece, self.channel)
         self._pos = len(piece)
@@ -1113,12 +1120,8 @@ class TextBuffer:
             write(piece[:end])
             return end == len(piece) and not scanner.ended
 
-        def try_skip(piece: str) -> bool:
-            if scanner.offset + len(piece) > limit or (boundary is not None and boundary_char in piece):
-                return False
-            return not (searches_markers and '"' in piece) and scanner.skip_string_text(piece)
-
-        yield from self._wait_for_piece(copy_piece, try_skip_json=try_skip if may_forward else None)
+        skip_json = _json_skipper(scanner, markers, limit, boundary) if may_forward else None
+        yield from self._wait_for_piece(copy_piece, skip_json=skip_json)
         self._json_start = self._pos
         return not scanner.ended
 
@@ -1200,3 +1203,30 @@ def _take_tail(pieces: list[str], length: int) -> str:
         tail.append(piece)
         length -= len(piece)
     return "".join(reversed(tail))
+
+
+def _json_skipper(scanner: JsonScanner, markers: MarkerSet, limit: int, boundary: CallBoundary | None) -> TextForwarder:
+    """Return a function that skips pieces inside a JSON string that `copy_json` would copy. Its arguments are those of
+    `copy_json`."""
+    searches_markers = markers.starts_like_json
+    boundary_char = boundary.first_char if boundary is not None else ""
+    skip_string_text = scanner.skip_string_text
+
+    def skip_piece(piece: str) -> bool:
+        if scanner.offset + len(piece) > limit or (searches_markers and '"' in piece):
+            return False
+        if boundary is not None and boundary_char in piece and boundary.find_partial(piece) < len(piece):
+            return False
+        return skip_string_text(piece)
+
+    def skip_pieces(pieces: list[str], joined: str) -> int:
+        # Only in a single piece it can be seen whether its end may begin a marker of the boundary.
+        is_free = len(pieces) == 1 or boundary is None or boundary_char not in joined
+        if is_free and skip_piece(joined):
+            return len(pieces)
+        count = 0
+        while count < len(pieces) - is_free and skip_piece(pieces[count]):
+            count += 1
+        return count
+
+    return skip_pieces

@@ -15,6 +15,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua import trace
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.trace import Channel, HoldReason, MarkerRole
 
 __all__ = ["MAX_HELD_PIECES", "ChoiceTracer", "HeldText", "ParserTracer", "ReplyTracer", "join_tail"]
@@ -172,24 +173,24 @@ class ChoiceTracer:
         for text, reason in held:
             self._reply.observe(trace.HeldBack(self._reply.message, self._choice, channel, text, reason))
 
-    def watch_fast_path(self, can_forward: Callable[[str], bool], channel: Channel | None) -> Callable[[str], bool]:
-        """Return the predicate of the fast path, extended by a report of each text that it accepts.
+    def watch_fast_path(self, forward: TextForwarder, channel: Channel | None) -> TextForwarder:
+        """Return the function of the fast path, extended by a report of each text that it forwards.
 
         Args:
-            can_forward: the predicate.
+            forward: the function.
             channel: the channel of the text; None if text leaves in the channel in which it comes.
         """
         delta_type = self._last_delta
         if channel is None:
             channel = Channel.TEXT if delta_type is ev.TextDelta else Channel.REASONING
 
-        def check(text: str) -> bool:
-            if not can_forward(text):
-                return False
-            self._reply.expect_passed(self._choice, channel, delta_type(text))
-            return True
+        def forward_and_report(texts: list[str], joined: str) -> int:
+            count = forward(texts, joined)
+            for text in texts[:count]:
+                self._reply.expect_passed(self._choice, channel, delta_type(text))
+            return count
 
-        return check
+        return forward_and_report
 
 
 class ParserTracer:

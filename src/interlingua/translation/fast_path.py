@@ -2,11 +2,10 @@
 
 Most chunks of a stream only continue a text or a call. There are three fast ways for them:
 
-1. `forward`: a chunk that differs from the last one only in its text is sent without decoding its JSON, if the text
-   cannot begin a marker, or if it is a part of a string in arguments. The bytes around the text (its *affixes*) are
-   known from the last chunk.
+1. `forward`: chunks that differ from the last one only in their text are sent without reading them, if the text cannot
+   begin a marker, or if it is a part of a string in arguments. The reader's codec finds the texts.
 2. `read_repeat`: if the text has to be parsed, such as the end of a string in arguments, it is at least found without
-   decoding the rest.
+   reading the rest.
 3. `read`: any other delta is decoded by a typed struct.
 
 `learn` prepares the first two for the next chunk. Everything else takes the ordinary path.
@@ -14,36 +13,40 @@ Most chunks of a stream only continue a text or a call. There are three fast way
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias, cast
-
-import msgspec
 
 from interlingua import events as ev
 from interlingua.core.reply_stats import utf8_size
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.translation.reply_decoder import ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder
-from interlingua.wires.base import Choice, Chunk, Emitter, FastReader, StreamedDelta
+from interlingua.wires.base import (
+    Affixes,
+    Choice,
+    Chunk,
+    Emitter,
+    FastReader,
+    Json,
+    StreamedDelta,
+    TextCounter,
+    TextWriter,
+)
 from interlingua.wires.streaming.chunk_decoder import MAX_UNCHECKED_BRACKETS, DecodedChunk
-from interlingua.wires.streaming.sse import SseBlock
+from interlingua.wires.streaming.repeated_chunk import PROBE_JSON
+from interlingua.wires.streaming.sse import SseBlock, first_events_size
 
-__all__ = ["FastPath", "FastRead"]
+__all__ = ["NOTHING", "FastPath", "FastRead"]
 
 FastRead: TypeAlias = tuple[Chunk, DecodedChunk | None, bytes]
 """The content of a chunk, its JSON if the client speaks the same wire, and its bytes."""
-_Affixes: TypeAlias = tuple[bytes, bytes]
-"""The bytes of a chunk before and after its text."""
+_Kind: TypeAlias = tuple[int, type[ev.Event], int | None]
+"""The kind of a delta: the index of its choice, the type of its event, and the index of its call, if any."""
 
 ERROR_EVENT_LINE = b"event: error"
 MAX_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
 """Longest event data that is read by a typed struct: too short for brackets that are nested too deep."""
-PROBE_TEXT, PROBE_JSON = "…", b'"\\u2026"'
-"""Placeholder text, escaped as no server writes it. It replaces a chunk's text to find where the text comes out."""
-MAX_PROBES = 32
-"""Some streams never repeat a chunk. The search for the affixes is given up after this many failed attempts."""
-
-_decode_string = msgspec.json.Decoder(str).decode
-_encode_json = msgspec.json.Encoder().encode
+NOTHING = b"", 0
+"""Result of `FastPath.forward` if nothing was forwarded."""
 
 
 class FastPath:
@@ -59,20 +62,23 @@ class FastPath:
     """
 
     __slots__ = (
-        "_affixes",
+        "_count_read",
         "_decoder",
         "_emitter",
-        "_known_delta",
+        "_find_texts",
+        "_forward_texts",
+        "_forwarder",
+        "_is_known",
+        "_kind",
         "_last_read",
         "_max_chunk_bytes",
-        "_probes_left",
         "_reader",
         "_recorder",
-        "_repeated_delta",
         "_repeats",
         "_same_wire",
-        "_try_read",
-        "_write_text",
+        "_sent_affixes",
+        "_track_sent",
+        "_write_texts",
         "_writer",
     )
 
@@ -87,65 +93,91 @@ class FastPath:
         max_chunk_bytes: int,
     ) -> None:
         self._reader, self._repeats = reader, reader.repeats
+        self._find_texts = self._repeats.find_texts if self._repeats is not None else _find_nothing
         self._decoder = decoder
         self._emitter, self._writer = emitter, emitter.fast
         self._recorder = recorder
         self._same_wire = same_wire
         self._max_chunk_bytes = max_chunk_bytes
-        self._probes_left = MAX_PROBES
         self._last_read: FastRead | None = None
         """The chunk to learn from."""
-        self._affixes: _Affixes = b"", b""
-        self._known_delta: tuple[int, StreamedDelta] | None = None
-        """The choice, and the kind of delta, between these affixes."""
-        self._repeated_delta: tuple[int, StreamedDelta] | None = None
-        """The same, if the last chunk had these affixes and the client's wire is another one."""
-        self._try_read: Callable[[str], bool] | None = None
-        """Counts a text as read if the parser and the guard would copy it as it is, and returns whether it did. None
-        while nothing can be forwarded."""
-        self._write_text: Callable[[str], bytes] | _Affixes | None = None
-        """How the text is written for the client: a function, other affixes, or None for the received bytes."""
+        self._is_known = False
+        """True if the codec has learned the last chunk."""
+        self._forward_texts: TextForwarder | None = None
+        """Counts the texts as read that the parser and the guard would copy as they are. None while nothing can be
+        forwarded."""
+        self._kind: _Kind | None = None
+        """The kind of delta that the following attributes are for."""
+        self._forwarder: TextForwarder | None = None
+        """The function for texts of this kind, as soon as they can be forwarded again."""
+        self._count_read: TextCounter | None = None
+        """Counts the texts that are forwarded, for the reader."""
+        self._track_sent: TextCounter | None = None
+        """Tracks the texts that are forwarded as they were received, for the emitter."""
+        self._write_texts: TextWriter | None = None
+        """Writes texts for the client; None if the chunks are forwarded as they were received."""
+        self._sent_affixes: Affixes | None = None
+        """The bytes around the text for the client, if they are not those of the received chunk."""
 
     @property
     def learns_repeats(self) -> bool:
         """True if chunks of this stream can be repetitions of each other, so that `forward` is of use."""
         return self._repeats is not None
 
-    def forward(self, data: bytes) -> bytes | None:
-        """Return the bytes for the client, if this is the last chunk with another text that needs no parsing."""
-        try_read = self._try_read
-        if try_read is None or type(data) is not bytes:
+    def forward_event(self, data: bytes) -> bytes | None:
+        """Return the bytes for the client, if this event is the last chunk with another text that needs no parsing."""
+        forward_texts = self._forward_texts
+        if forward_texts is None or type(data) is not bytes or len(data) > self._max_chunk_bytes:
             return None
-        text = self._find_text(data)
-        if not text or not try_read(text):
+        texts, size = self._find_texts(data)
+        if len(texts) != 1 or size != len(data) or not forward_texts(texts, texts[0]):
             return None
+        return self._send(data, texts, texts[0])
+
+    def forward(self, data: bytes) -> tuple[bytes, int]:
+        """Forward the events of which the same is true, from the first event on.
+
+        Returns: the bytes for the client, and the number of bytes of `data` that they stand for.
+        """
+        forward_texts = self._forward_texts
+        if forward_texts is None or type(data) is not bytes or len(data) > self._max_chunk_bytes:
+            return NOTHING
+        texts, size = self._find_texts(data)
+        if not texts:
+            return NOTHING
+        text = texts[0] if len(texts) == 1 else "".join(texts)
+        count = forward_texts(texts, text)
+        if count < len(texts):
+            if count == 0:
+                return NOTHING
+            del texts[count:]
+            text, size = "".join(texts), first_events_size(data, count)
+        return self._send(data if size == len(data) else data[:size], texts, text), size
+
+    def _send(self, data: bytes, texts: list[str], joined: str) -> bytes:
+        """Return the bytes for the client for these events, whose texts were counted as read by parser and guard."""
         recorder = self._recorder
-        recorder.message_count += 1
-        recorder.stats.content_bytes += len(text) if text.isascii() else utf8_size(text)
-        write_text = self._write_text
-        if write_text is None:
-            return data
-        if not isinstance(write_text, tuple):
-            return write_text(text)
-        prefix, suffix = self._affixes
-        return data[len(prefix) : -len(suffix)].join(write_text)
+        recorder.message_count += len(texts)
+        recorder.stats.content_bytes += len(joined) if joined.isascii() else utf8_size(joined)
+        if self._count_read is not None:
+            self._count_read(texts, joined)
+        if self._write_texts is not None:
+            return self._write_texts(texts, joined)
+        if self._track_sent is not None:
+            self._track_sent(texts, joined)
+        return data if self._sent_affixes is None else self._replace_affixes(data, *self._sent_affixes)
 
     def read_repeat(self, data: bytes) -> FastRead | None:
         """Read a chunk that is the last one with another text; None for any other bytes."""
-        if self._repeated_delta is None or self._repeats is None or type(data) is not bytes:
+        if not self._is_known or self._same_wire or self._repeats is None:
             return None
-        text = self._find_text(data)
-        if not text:
+        if type(data) is not bytes or len(data) > self._max_chunk_bytes:
             return None
-        index, delta = self._repeated_delta
-        events: list[ev.Event] | None
-        if type(delta) is ev.ArgsDelta:
-            events = self._repeats.read_arguments(index, delta.index, text)
-            if events is None:
-                return None
-        else:
-            events = [ev.TextDelta(text) if type(delta) is ev.TextDelta else ev.ReasoningDelta(text)]
-        self._last_read = fast_read = Chunk([Choice(index, events, exact=False)], [], exact=False), None, data
+        texts, size = self._find_texts(data)
+        choice = self._repeats.read_text(texts[0]) if len(texts) == 1 and size == len(data) else None
+        if choice is None:
+            return None
+        self._last_read = fast_read = Chunk([choice], [], exact=False), None, data
         return fast_read
 
     def read(self, block: SseBlock) -> FastRead | None:
@@ -164,7 +196,8 @@ class FastPath:
 
     def reset(self) -> None:
         """Forget the last chunk: bytes follow that are not a repetition of it."""
-        self._try_read = self._repeated_delta = self._last_read = None
+        self._forward_texts = self._last_read = self._kind = None
+        self._is_known = False
 
     def learn(self, events: list[ev.Event], sent: bytes) -> None:
         """Prepare for a repetition of the chunk that was read last, unless the ordinary path has read it.
@@ -178,80 +211,82 @@ class FastPath:
             return
         chunk, decoded, raw = fast_read
         choice = chunk.choices[0]
-        copied = _copied_delta(choice.events, events)
-        self._try_read = None
-        if decoded is None:  # the client speaks another wire
-            if self._repeated_delta is None and self._knows_affixes(raw, choice):
-                self._repeated_delta = self._known_delta
-            if self._repeated_delta is not None and copied is not None and self._writer is not None:
-                self._write_text = self._writer.delta_writer(choice.index, copied)
-                self._try_read = self._forwarder_for(choice, copied) if self._write_text is not None else None
-        elif type(copied) is ev.ArgsDelta and type(choice.events[0]) is not ev.ArgsDelta:  # native arguments
-            write_text = self._writer.delta_writer(choice.index, copied) if self._writer is not None else None
-            if write_text is not None and write_text(copied.text) == sent and self._knows_affixes(raw, choice):
-                self._write_text = write_text
-                self._try_read = self._forwarder_for(choice, copied)
-        elif choice.events == [copied] and chunk.exact and decoded.exact and self._knows_affixes(raw, choice):
-            forwarded = self._emitter.forward(decoded.chunk, PROBE_JSON.join(self._affixes)) or b""
-            prefix, separator, suffix = forwarded.partition(PROBE_JSON)
-            self._write_text = None if (prefix, suffix) == self._affixes else (prefix, suffix)
-            self._try_read = self._forwarder_for(choice, copied) if separator and copied is not None else None
+        received, copied = _single_delta(choice.events), _single_delta(events)
+        self._forward_texts = None
+        if events and (copied is None or _kind(choice.index, copied) != self._kind):
+            self._kind = None
+        if received is None:
+            return
+        if not self._is_known or self._same_wire:
+            self._is_known = self._repeats.learn(raw, choice.index, received)
+        if not self._is_known or copied is None or not _is_copy(received, copied):
+            return
+        if self._kind is None:
+            can_send = self._choose_output(chunk, decoded, copied, raw, sent)
+            self._forwarder = self._forwarder_for(choice, copied) if can_send else None
+            self._count_read = self._repeats.forwarded_counter()
+            self._kind = _kind(choice.index, copied)
+        self._forward_texts = self._forwarder
 
-    def _forwarder_for(self, choice: Choice, sent: StreamedDelta) -> Callable[[str], bool] | None:
+    def _choose_output(
+        self, chunk: Chunk, decoded: DecodedChunk | None, copied: StreamedDelta, raw: bytes, sent: bytes
+    ) -> bool:
+        """Choose how further texts are sent. Return False if they cannot be.
+
+        Args:
+            chunk: the chunk that was read last.
+            decoded: its JSON, if the client speaks the same wire.
+            copied: the event that was sent for it.
+            raw: its bytes.
+            sent: the bytes that were sent for it.
+        """
+        self._write_texts = self._track_sent = self._sent_affixes = None
+        choice, template = chunk.choices[0], decoded.chunk if decoded is not None else None
+        if decoded is not None and _kind(0, copied) == _kind(0, choice.events[0]):
+            if choice.events != [copied] or not (decoded.exact and chunk.exact):
+                return False  # perhaps only this text had to be rewritten
+            if self._can_forward_chunks(decoded.chunk, raw, sent):
+                return True
+        if self._writer is not None:
+            self._write_texts = self._writer.delta_writer(choice.index, copied, template)
+        return self._write_texts is not None
+
+    def _can_forward_chunks(self, template: Json, raw: bytes, sent: bytes) -> bool:
+        """Return whether the emitter forwards chunks like this one, with the same or other bytes around the text."""
+        tracker_for = self._writer.forward_tracker if self._writer is not None else None
+        if tracker_for is not None:
+            self._track_sent = tracker_for(template)
+            return self._track_sent is not None and sent == raw
+        affixes = self._repeats.affixes if self._repeats is not None else None
+        if affixes is None:
+            return False
+        prefix, separator, suffix = (self._emitter.forward(template, PROBE_JSON.join(affixes)) or b"").partition(
+            PROBE_JSON
+        )
+        self._sent_affixes = (prefix, suffix) if (prefix, suffix) != affixes else None
+        return separator != b""
+
+    def _forwarder_for(self, choice: Choice, sent: StreamedDelta) -> TextForwarder | None:
         """Return the function that reads more text like that of this choice, which was sent as this event."""
         pipeline = self._decoder.pipelines[choice.index]
         if type(sent) is not ev.ArgsDelta:
-            return pipeline.passthrough_check
+            return pipeline.text_forwarder
         if type(choice.events[0]) is not ev.ArgsDelta:
             return pipeline.native_arguments_forwarder
-        known = self._known_delta[1] if self._known_delta is not None else None
-        if self._repeats is None or type(known) is not ev.ArgsDelta:
-            return None
-        return pipeline.arguments_forwarder(self._repeats.arguments_forwarder(choice.index, known.index))
+        return pipeline.arguments_forwarder(self._repeats.arguments_forwarder() if self._repeats is not None else None)
 
-    def _find_text(self, data: bytes) -> str:
-        """Return the text between the known affixes.
+    def _replace_affixes(self, data: bytes, prefix: bytes, suffix: bytes) -> bytes:
+        """Return these repeated chunks with other bytes around each text."""
+        affixes = self._repeats.affixes if self._repeats is not None else None
+        assert affixes is not None, "the client gets other affixes"
+        old_prefix, old_suffix = affixes
+        texts = data[len(old_prefix) : -len(old_suffix)]
+        # With its line end, what is between two texts cannot be a part of one.
+        return prefix + texts.replace(old_suffix + old_prefix, suffix + prefix) + suffix
 
-        Returns "" if the chunk has other affixes, if not just one JSON string is between them, or if its text may hold
-        a broken character.
-        """
-        prefix, suffix = self._affixes
-        if not data.startswith(prefix) or not data.endswith(suffix) or len(data) > self._max_chunk_bytes:
-            return ""
-        try:
-            text = _decode_string(data[len(prefix) : -len(suffix)])
-        except (msgspec.MsgspecError, UnicodeError):
-            return ""
-        return "" if "\ufffd" in text else text
 
-    def _knows_affixes(self, raw: bytes, choice: Choice) -> bool:
-        """Find the bytes around the text of this chunk. Return whether they are known.
-
-        The text is replaced by a placeholder, and the reader must find just the placeholder: then the bytes around it
-        do not depend on the text.
-        """
-        delta, known = _single_delta(choice.events), self._known_delta
-        # A whitespace-only text is no good model: the guard has not decided yet whether the reply is empty.
-        if delta is None or delta.text.isspace():
-            return False
-        same = known is not None and known[0] == choice.index and type(known[1]) is type(delta)
-        if same and self._find_text(raw) == delta.text:
-            return True
-        if self._repeats is None or self._probes_left == 0:
-            return False
-        prefix, _, suffix = raw.partition(_encode_json(delta.text))
-        _, _, data = PROBE_JSON.join((prefix, suffix)).partition(b"data: ")
-        probed = self._repeats.probe_delta(data) if suffix else None
-        is_known = (
-            probed is not None
-            and probed[0] == choice.index
-            and type(probed[1]) is type(delta)
-            and probed[1].text == PROBE_TEXT
-        )
-        if not is_known:
-            self._probes_left -= 1
-        self._affixes, self._known_delta = ((prefix, suffix), probed) if is_known else ((b"", b""), None)
-        return is_known
+def _find_nothing(data: bytes) -> tuple[list[str], int]:  # noqa: ARG001
+    return [], 0
 
 
 def _single_delta(events: list[ev.Event]) -> StreamedDelta | None:
@@ -264,11 +299,12 @@ def _single_delta(events: list[ev.Event]) -> StreamedDelta | None:
     return cast("StreamedDelta", event) if is_delta else None
 
 
-def _copied_delta(received: list[ev.Event], sent: list[ev.Event]) -> StreamedDelta | None:
-    """Return the event that was sent, if it is all that was received: one text, perhaps of another kind."""
-    delta, event = _single_delta(received), _single_delta(sent)
-    if delta is None or event is None:
-        return None
-    if type(delta) is ev.ArgsDelta and type(event) is not ev.ArgsDelta:
-        return None
-    return event if delta.text == event.text else None
+def _kind(index: int, delta: ev.Event) -> _Kind:
+    """Return the kind of a delta of this choice."""
+    return index, type(delta), delta.index if type(delta) is ev.ArgsDelta else None
+
+
+def _is_copy(received: StreamedDelta, sent: StreamedDelta) -> bool:
+    """Return whether all that was received was sent as it is: one text, perhaps of another kind, and perhaps behind
+    text that was held back."""
+    return sent.text.endswith(received.text) and (type(received) is not ev.ArgsDelta or type(sent) is ev.ArgsDelta)

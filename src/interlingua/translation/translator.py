@@ -36,16 +36,17 @@ from interlingua.wires.base import Choice, Chunk, Emitter
 from interlingua.wires.streaming import sse
 from interlingua.wires.streaming.chunk_decoder import DecodedChunk
 from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
+from interlingua.wires.streaming.sse import EVENT_END
 
 __all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
 MAX_PART_BYTES = 64 * 1024
 """More data than this is translated in parts: dividing it into events at once would hold the interpreter lock."""
-EVENT_END = b"\n\n"
+MIN_RUN_BYTES, MAX_RUN_BYTES = 1024, 16 * 1024
+"""Size of the data in which the fast path looks for events that it can forward together: it grows while it does."""
 MIN_EVENT_BYTES = 32
-"""Data with shorter events, on average, such as blank lines and comments, is not divided into events: each of them
-has a cost of its own."""
+"""Shorter events, such as blank lines and comments, are not translated one by one: each part has a cost of its own."""
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
@@ -205,45 +206,70 @@ class Translator:
             return self._end_over_limit(problem)
         if len(data) > MAX_PART_BYTES:
             parts = (data[at : at + MAX_PART_BYTES] for at in range(0, len(data), MAX_PART_BYTES))
-            return b"".join([self._feed_events(part) for part in parts])
-        return self._feed_events(data)
+            return b"".join([self._feed_part(part) for part in parts])
+        return self._feed_part(data)
 
     def forward(self, data: bytes) -> bytes | None:
         """Translate one event, if the fast path can do it; None if it has to be translated by `feed`."""
         received_bytes = self._received_bytes + len(data)
         if received_bytes > self._next_check or self._fast_path is None or self._tracer is not None:
             return None
-        forwarded = self._fast_path.forward(data)
+        forwarded = self._fast_path.forward_event(data)
         if forwarded is not None:
             self._received_bytes = received_bytes
         return forwarded
 
-    def _feed_events(self, data: bytes) -> bytes:
-        """Translate a part of the stream, event by event if the fast path can be of use."""
-        event_count = data.count(EVENT_END) if type(data) is bytes else 0
-        if event_count <= 1 or event_count * MIN_EVENT_BYTES > len(data) or not self._learns_repeats:
-            return self._feed_part(data)
-        *events, rest = data.split(EVENT_END)  # the fast path knows single events only
-        sent = [self._feed_part(event + EVENT_END) for event in events]
-        return b"".join(sent) + (self._feed_part(rest) if rest else b"")
-
-    @property
-    def _learns_repeats(self) -> bool:
-        """True if single events may take the fast path. A trace has more to tell about the ordinary path."""
-        return self._fast_path is not None and self._fast_path.learns_repeats and self._tracer is None
-
     def _feed_part(self, data: bytes) -> bytes:
-        """Translate a part of the stream, which should be one event."""
+        """Translate a part of the stream, event by event if the fast path can be of use."""
+        fast_path = self._fast_path
+        if fast_path is None or type(data) is not bytes:
+            return self._feed_event(data)
+        if self._tracer is not None:
+            return self._feed_traced(data, fast_path, self._tracer)
+        sent, size = fast_path.forward(data if len(data) <= MAX_RUN_BYTES else data[:MAX_RUN_BYTES])
+        if size == len(data):
+            return sent
+        if not fast_path.learns_repeats or (size == 0 and _find_event_end(data, 0) == len(data)):
+            return self._feed_event(data)
+        return sent + b"".join(self._feed_events(data, size))
+
+    def _feed_events(self, data: bytes, start: int) -> Iterator[bytes]:
+        """Translate the events from this position on: in runs on the fast path, or one by one.
+
+        The fast path has not forwarded the first of them, unless it is longer than a run.
+        """
+        run_bytes, run_end = MIN_RUN_BYTES, MAX_RUN_BYTES
+        while start < len(data):
+            end = _find_event_end(data, start)
+            if end <= run_end:
+                end = end if end - start >= MIN_EVENT_BYTES else min(start + MIN_RUN_BYTES, len(data))
+                yield self._feed_event(data[start:end])
+                start, run_bytes = end, MIN_RUN_BYTES
+                end = _find_event_end(data, start)
+            else:  # all whole events of the last run were forwarded
+                run_bytes = min(2 * run_bytes, MAX_RUN_BYTES)
+            run_end = max(end, start + run_bytes)
+            if self._fast_path is not None:
+                sent, size = self._fast_path.forward(data[start:run_end])
+                yield sent
+                start += size
+
+    def _feed_traced(self, data: bytes, fast_path: FastPath, tracer: ReplyTracer) -> bytes:
+        """Translate a part of a stream that is traced. It is not divided into events: a trace has more to tell about
+        the ordinary path."""
+        sent = fast_path.forward_event(data)
+        if sent is None:
+            return self._feed_event(data)
+        tracer.begin_message(data)
+        tracer.report_passed()
+        self._end_traced(sent, tracer)
+        return sent
+
+    def _feed_event(self, data: bytes) -> bytes:
+        """Translate a part of the stream, which should be one event, and which cannot be forwarded."""
         fast_path, tracer = self._fast_path, self._tracer
         if fast_path is None:
             return b"".join([self._process(block)[1] for block in self._decode_blocks(data)])
-        forwarded = fast_path.forward(data)
-        if forwarded is not None:
-            if tracer is not None:
-                tracer.begin_message(data)
-                tracer.report_passed()
-                self._end_traced(forwarded, tracer)
-            return forwarded
         repeat = fast_path.read_repeat(data)
         if repeat is not None:
             if tracer is not None:
@@ -685,6 +711,12 @@ def translate_reply(
 ) -> dict[str, Any]:
     """Translate a whole reply of one wire to a whole reply of another. `Translator.reply` also has the findings."""
     return Translator(source, target, dialect, model, tools, options, tool_choice=tool_choice).reply(body)
+
+
+def _find_event_end(data: bytes, start: int) -> int:
+    """Return the end of the event that begins at this position, or the end of the data."""
+    end = data.find(EVENT_END, start)
+    return end + len(EVENT_END) if end >= 0 else len(data)
 
 
 def _is_unchanged(choice_events: tuple[int, list[ev.Event]], choice: Choice) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.request import Request
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
 from interlingua.upstreams.profile import Profile
@@ -26,6 +27,7 @@ from interlingua.wires.openapi import ApiDescription
 from interlingua.wires.reasoning_fields import ReasoningFields
 
 __all__ = [
+    "Affixes",
     "Choice",
     "ChoiceEvents",
     "Chunk",
@@ -38,6 +40,8 @@ __all__ = [
     "RepeatReader",
     "RequestCodec",
     "StreamedDelta",
+    "TextCounter",
+    "TextWriter",
     "TurnCodec",
     "Wire",
 ]
@@ -47,6 +51,12 @@ ChoiceEvents: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
 """The events of each choice, with the index of the choice."""
 ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta
 StreamedDelta: TypeAlias = ContentDelta | ev.ArgsDelta
+TextCounter: TypeAlias = Callable[[list[str], str], None]
+"""Takes texts that are forwarded unread, and all of them as one."""
+TextWriter: TypeAlias = Callable[[list[str], str], bytes]
+"""The same, and returns a frame for each text."""
+Affixes: TypeAlias = tuple[bytes, bytes]
+"""The bytes of a chunk before and after its text, with the quotes around it."""
 
 
 class Choice(msgspec.Struct):
@@ -121,7 +131,7 @@ class FastReader(Protocol):
 
     @property
     def repeats(self) -> RepeatReader | None:
-        """The codec for repeated chunks; None if no two chunks of this wire have the same bytes around their text."""
+        """The codec for repeated chunks; None if the wire has none."""
 
     def read(self, data: bytes) -> Chunk | None:
         """Return what `Reader.read` would return for this JSON, in a fraction of the time.
@@ -131,42 +141,62 @@ class FastReader(Protocol):
 
 
 class RepeatReader(Protocol):
-    """Fast codec of a reader, for repeated chunks: they differ from the chunk before only in their text."""
+    """Fast codec of a reader, for repeated chunks: nothing that has a meaning differs from the last chunk but the text.
 
-    def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:
-        """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only.
+    `find_texts` changes nothing. Its caller then counts the texts as read: one text with `read_text`, texts that are
+    forwarded unread with `forwarded_counter` and, if they are arguments, with `arguments_forwarder` before that.
+    """
 
-        The reader's state does not change: text and reasoning need no state, and the caller passes arguments to
-        `read_arguments`. Returns None for any other chunk.
-        """
+    @property
+    def affixes(self) -> Affixes | None:
+        """The bytes of a repeated chunk before and after its text; None if they are not the same in all of them."""
 
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        """Return the events that `Reader.read` would return for a chunk with nothing but more arguments of one call.
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
+        """Learn the chunk that the next ones may repeat. Return whether texts can be found in them.
 
         Args:
+            raw: the chunk, which was read last, as a whole event.
             index: the index of the choice.
-            call: the index of the call, as `probe_delta` returns it.
-            arguments: the next part of the arguments.
-
-        Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
+            delta: the only event of the chunk.
         """
 
-    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:
-        """Return a function that counts more arguments as read if `read_arguments` would return them unchanged. It
-        returns whether it did, and is valid until anything else is read. None if there is no such call."""
+    def find_texts(self, data: bytes) -> tuple[list[str], int]:
+        """Return the texts of the events that repeat the chunk that was learned last, from the first event on, and the
+        size of these events. None of the texts is empty."""
+
+    def read_text(self, text: str) -> Choice | None:
+        """Return the choice that `Reader.read` would return for a repeated chunk with this text, for another wire.
+
+        Returns None if there is no such call any more. In that case the reader's state is unchanged.
+        """
+
+    def arguments_forwarder(self) -> TextForwarder | None:
+        """Return a function for more arguments that `read_text` would return unchanged. It is valid until anything else
+        is read. None if there is no such call."""
+
+    def forwarded_counter(self) -> TextCounter | None:
+        """Return a function that counts the texts of repeated chunks as read. None if the reader keeps no count."""
 
 
 class FastWriter(Protocol):
     """Fast codec of an emitter, for texts and arguments that continue those before."""
 
-    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:
-        """Return a function that writes further text of this kind as `Emitter.emit` would write it.
+    @property
+    def forward_tracker(self) -> Callable[[Json], TextCounter | None] | None:
+        """A function that takes a chunk that was forwarded, and returns a function for the texts of further chunks like
+        it that are forwarded, too; or None if the emitter rewrites them. None if the emitter keeps nothing of the texts
+        that it forwards."""
+
+    def delta_writer(self, index: int, event: StreamedDelta, template: Json | None) -> TextWriter | None:
+        """Return a function that writes further texts of this kind, a frame for each, as `Emitter.emit` would.
 
         It is valid until anything else is written. Returns None if such text needs more than a fixed frame.
 
         Args:
             index: the index of the choice.
-            event: the event that `emit` has written last, without a template.
+            event: the event that `emit` has written last.
+            template: the chunk it came from, if it is of this wire. The chunks of further texts differ only in the
+                text.
         """
 
 

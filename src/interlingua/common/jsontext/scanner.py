@@ -72,6 +72,8 @@ _TOKEN_TYPES = {char: char for char in '"{}[],:'}
 _TOKEN_TYPES |= dict.fromkeys(" \t\n\r", " ")
 _TOKEN_TYPES |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar; it is validated at its end
 _UNKNOWN_TOKEN = "?"
+_STRING_TOKENS = ('"', "\\")
+"""First characters of the token in which a piece was cut, if the cut is inside a string."""
 
 # Corrections.
 
@@ -196,7 +198,7 @@ class JsonScanner:
     @property
     def in_string(self) -> bool:
         """True if the text so far ends inside a string."""
-        return self._partial_token[:1] in ('"', "\\")
+        return self._partial_token[:1] in _STRING_TOKENS
 
     @property
     def lacks_only_brace(self) -> bool:
@@ -242,10 +244,32 @@ class JsonScanner:
     def skip_string_text(self, text: str) -> bool:
         """Advance past a text that is completely inside the current string. Return False, and change nothing, if it
         may end the string or need a correction."""
-        if self._partial_token != '"' or not self.is_settled or _match_string_body(text, 0).end() != len(text):
+        partial = self._partial_token
+        if not self.is_settled or partial[:1] not in _STRING_TOKENS:
             return False
+        rest = text if partial == '"' else partial + text  # the string from its last character, or escape, on
+        end = _match_string_body(rest, 0).end()
+        if end < len(rest) and _match_partial_escape(rest, end).end() < len(rest):
+            return False
+        self._partial_token = rest[end:] or '"'
         self.offset += len(text)
         return True
+
+    def skip_string_texts(self, texts: list[str], joined: str) -> int:
+        """Advance past the texts that are completely inside the current string, from the first one on.
+
+        Args:
+            texts: The texts.
+            joined: All of them as one.
+
+        Returns: how many of them were skipped.
+        """
+        if self.skip_string_text(joined):
+            return len(texts)
+        count = 0
+        while count < len(texts) - 1 and self.skip_string_text(texts[count]):
+            count += 1
+        return count
 
     def scan_all(self, text: str, pos: int = 0) -> int:
         """Scan text[pos:], in which no marker has to be found, past unknown characters. Return where it stopped: at the

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import ArgumentsPolicy, Limits
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.wires.anthropic_messages.tool_input import ToolInputMerger
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.safe_ids import encode_id
@@ -163,13 +164,13 @@ class BlockReader:
             choice.events.append(ev.TextDelta(text) if block_type == "text" else ev.ReasoningDelta(text))
         return True
 
-    def arguments_forwarder(self, index: int) -> Callable[[str], bool] | None:
-        """Return a function that counts more arguments as read if `append_text` would append them unchanged. It returns
-        whether it did. None if no call is open on this index."""
+    def arguments_forwarder(self, index: int) -> TextForwarder | None:
+        """Return a function for more arguments that `append_text` would append unchanged. None if no call is open on
+        this index."""
         block = self._open_blocks.get(index)
         if block is None or block.call is None or block.position != index or len(self._open_blocks) != 1:
             return None
-        return block.call.input.skip_string_text
+        return block.call.input.text_forwarder
 
     def _report_unknown_delta(self, block: _OpenBlock | None, delta_type: Any, choice: Choice) -> None:
         if not isinstance(delta_type, str):

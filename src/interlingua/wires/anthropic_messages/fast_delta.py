@@ -8,8 +8,10 @@ from typing import Literal
 import msgspec
 
 from interlingua import events as ev
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.wires.anthropic_messages.content_blocks import BlockReader
-from interlingua.wires.base import Choice, Chunk, StreamedDelta
+from interlingua.wires.base import Affixes, Choice, Chunk, StreamedDelta
+from interlingua.wires.streaming.repeated_chunk import RepeatedChunk
 
 __all__ = ["MessagesFastReader", "MessagesRepeatReader"]
 
@@ -67,25 +69,47 @@ class MessagesFastReader:
 class MessagesRepeatReader:
     """Fast codec of a `MessagesReader` for repeated chunks."""
 
-    __slots__ = ("_blocks",)
+    __slots__ = ("_blocks", "_chunk")
 
     def __init__(self, blocks: BlockReader) -> None:
         self._blocks = blocks
+        self._chunk = RepeatedChunk()
 
-    def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:
-        chunk = _decode_delta(data)
-        if chunk is None:
-            return None
-        if chunk.block_type == "tool_use":
-            return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
-        return 0, (ev.TextDelta if chunk.block_type == "text" else ev.ReasoningDelta)(chunk.delta.text)
+    @property
+    def affixes(self) -> Affixes:
+        return self._chunk.affixes
 
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        choice = Choice(index, [], exact=True)
-        return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
+    @property
+    def find_texts(self) -> Callable[[bytes], tuple[list[str], int]]:
+        return self._chunk.find_texts
 
-    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:  # noqa: ARG002
-        return self._blocks.arguments_forwarder(call)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
+        return self._chunk.learn(raw, index, delta, _probe_delta)
+
+    def read_text(self, text: str) -> Choice | None:
+        delta = self._chunk.delta
+        if type(delta) is not ev.ArgsDelta:
+            event = ev.TextDelta(text) if type(delta) is ev.TextDelta else ev.ReasoningDelta(text)
+            return Choice(0, [event], exact=False)
+        choice = Choice(0, [], exact=False)
+        return choice if self._blocks.append_text(delta.index, "tool_use", text, choice) else None
+
+    def arguments_forwarder(self) -> TextForwarder | None:
+        delta = self._chunk.delta
+        return self._blocks.arguments_forwarder(delta.index) if type(delta) is ev.ArgsDelta else None
+
+    def forwarded_counter(self) -> None:
+        """Return None: nothing is counted."""
+
+
+def _probe_delta(data: bytes) -> tuple[int, StreamedDelta] | None:
+    """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only."""
+    chunk = _decode_delta(data)
+    if chunk is None:
+        return None
+    if chunk.block_type == "tool_use":
+        return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
+    return 0, (ev.TextDelta if chunk.block_type == "text" else ev.ReasoningDelta)(chunk.delta.text)
 
 
 def _decode_delta(data: bytes) -> _FastBlockDelta | None:

@@ -21,7 +21,7 @@ from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.anthropic_messages.objects import message_object, stop_fields, usage_object
-from interlingua.wires.base import Json, StreamedDelta
+from interlingua.wires.base import Json, StreamedDelta, TextWriter
 from interlingua.wires.safe_ids import encode_id
 from interlingua.wires.streaming.delta_template import DeltaTemplate
 
@@ -191,11 +191,17 @@ class MessageWriter:
             return BlockDelta(block.index, "input_json_delta", event.text)
         return None
 
-    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        """Return a function that writes further text like this event, as `fast_delta` does; None if it cannot.
+    # With these two, the writer is the emitter's fast codec.
 
-        With this method the writer is the emitter's fast codec. The `index` is not needed: a reply has one choice.
-        """
+    forward_tracker = None
+
+    def delta_writer(
+        self,
+        index: int,  # noqa: ARG002 (there is one choice only)
+        event: StreamedDelta,
+        template: Json | None,  # noqa: ARG002 (no field of it is repeated)
+    ) -> TextWriter | None:
+        """Return a function that writes further texts like this event, as `fast_delta` does; None if it cannot."""
         block = self.open_block
         if block is None or block.pending_start is not None or self.state is _STOPPED:
             return None

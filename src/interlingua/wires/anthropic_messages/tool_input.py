@@ -18,6 +18,7 @@ from interlingua.common.jsontext.arguments import EMPTY_ARGUMENTS, ArgumentsStre
 from interlingua.common.jsontext.codec import read_shallow_object, write_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.options import ArgumentsPolicy, Limits
+from interlingua.core.text_forwarder import TextForwarder
 
 __all__ = ["ToolInputMerger"]
 
@@ -60,10 +61,11 @@ class ToolInputMerger:
         merged = self._undecided.feed(text)
         return ("", "") if merged is None else self._feed_merged(merged)
 
-    def skip_string_text(self, text: str) -> bool:
-        """Advance past a text that is completely inside a string of the arguments. Return False, and change nothing, if
-        it may not be."""
-        return self._undecided is None and self._args.scanner.skip_string_text(text)
+    @property
+    def text_forwarder(self) -> TextForwarder | None:
+        """A function for texts inside a string of the arguments that `feed` would return unchanged. None if it is not
+        decided yet which text is returned."""
+        return self._args.scanner.skip_string_texts if self._undecided is None else None
 
     def end(self) -> str:
         """End the block and return the remaining text to forward."""

@@ -7,7 +7,7 @@ that ids, model, fingerprints and unknown fields stay as the upstream sent them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from io import StringIO
 from typing import Any
 
@@ -19,7 +19,7 @@ from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
-from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta
+from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta, TextWriter
 from interlingua.wires.openai_chat.chunk_reader import (
     NAME,
     REASONING_DETAILS,
@@ -38,7 +38,6 @@ from interlingua.wires.streaming.sse import encode_event
 __all__ = [
     "FINISH_REASONS",
     "ChatEmitter",
-    "ChatFastWriter",
     "call_entry",
     "envelope",
     "failure_object",
@@ -65,6 +64,8 @@ _REPLACED_CHOICE_FIELDS = {"index", "delta", "message", "finish_reason", "usage"
 _ANSWER_DELTA_FIELDS = {"role", "content", "refusal", "tool_calls", "function_call"}
 _FAST_FRAME = b'data: %b,"choices":[{"index":%d,"delta":{%b},"finish_reason":null}]}\n\n'
 _FAST_ARGUMENTS_DELTA = b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]'
+_PLACEHOLDER = "…@@…"
+"""Text that a frame is written with to find where its text is."""
 _MODEL_FIELD = re.compile(rb'"model"\s*:\s*("[^"\\]*"|)')
 SIGNATURE_DETAIL_TYPE = "reasoning.encrypted"
 SIGNATURE_FORMAT = "interlingua-v1"
@@ -194,26 +195,10 @@ class _Envelope:
         return False
 
 
-class ChatFastWriter:
-    """Fast codec of a `ChatEmitter`. `choices`: the writer of each choice that has begun, by the choice's index."""
-
-    __slots__ = ("_choices", "_envelope")
-
-    def __init__(self, choices: Mapping[int, _ChoiceWriter], envelope: _Envelope) -> None:
-        self._choices = choices
-        self._envelope = envelope
-
-    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:
-        choice = self._choices.get(index)
-        delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
-        before, _, after = (_FAST_FRAME % (self._envelope.head, index, delta)).rpartition(b"@@")
-        return DeltaTemplate(before, after, collected).render if delta else None
-
-
 class ChatEmitter:
     """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
 
-    __slots__ = ("_choices", "_envelope", "_options", "_served_as", "fast", "findings")
+    __slots__ = ("_choices", "_envelope", "_options", "_served_as", "findings")
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
@@ -222,7 +207,11 @@ class ChatEmitter:
         self._choices: dict[int, _ChoiceWriter] = {}
         self._envelope = _Envelope(options)
         self.findings = self._envelope.findings
-        self.fast = ChatFastWriter(self._choices, self._envelope)
+
+    @property
+    def fast(self) -> ChatEmitter:
+        """This emitter, which is its own fast codec."""
+        return self
 
     @property
     def kept_chars(self) -> int:
@@ -263,7 +252,6 @@ class ChatEmitter:
         choices is only for clients that requested one.
         """
         template = unwrap_chunk(template) if template else {}
-        extra_fields: Json = {}
         if template:
             self._envelope.update(template)
         if (
@@ -272,10 +260,7 @@ class ChatEmitter:
             and (fast_frame := self._emit_fast(choice_events))
         ):
             return fast_frame
-        if template:
-            extra_fields = {
-                key: value for key, value in template.items() if key not in _KNOWN_CHUNK_FIELDS and value is not None
-            }
+        extra_fields = _extra_fields(template)
         rows: list[Json] = []
         usage = _last_usage(common)
         raw_choices = _raw_choices(template)
@@ -299,6 +284,28 @@ class ChatEmitter:
     def finish(self, raw: bytes = b"") -> bytes:
         """Return the frame that ends a stream normally: the upstream's own if there is one."""
         return raw or encode_event(b"[DONE]")
+
+    forward_tracker = None
+
+    def delta_writer(self, index: int, event: StreamedDelta, template: Json | None) -> TextWriter | None:
+        choice = self._choices.get(index)
+        delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
+        if not delta:
+            return None
+        if template and not _allows_fast_frame(template := unwrap_chunk(template)):
+            return self._rewritten_delta_writer(index, event, template)
+        before, _, after = (_FAST_FRAME % (self._envelope.head, index, delta)).rpartition(b"@@")
+        return DeltaTemplate(before, after, collected).render
+
+    def _rewritten_delta_writer(self, index: int, event: StreamedDelta, template: Json) -> TextWriter | None:
+        """Return the function for chunks with other fields, such as `logprobs`, which each frame repeats."""
+        if type(event) is ev.ReasoningDelta or _extra_fields(template):
+            return None
+        rows = self._choice_rows(
+            index, [msgspec.structs.replace(event, text=_PLACEHOLDER)], _raw_choices(template).get(index, {})
+        )
+        parts = self._encode_frame(rows[0]).split(msgspec.json.encode(_PLACEHOLDER))
+        return DeltaTemplate(parts[0], parts[1], None).render if len(parts) == 2 else None
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:
         """Fast path for the usual case: a single event of a choice that has begun. Returns b"" if it does not apply."""
@@ -420,6 +427,11 @@ def _allows_fast_frame(chunk: Json) -> bool:
         return False
     delta = choice.get("delta")
     return isinstance(delta, dict) and delta.keys() <= _ANSWER_DELTA_FIELDS
+
+
+def _extra_fields(chunk: Json) -> Json:
+    """Return the fields of a chunk that are not standard."""
+    return {key: value for key, value in chunk.items() if key not in _KNOWN_CHUNK_FIELDS and value is not None}
 
 
 def _last_usage(events: Iterable[ev.Event]) -> ev.Usage | None:

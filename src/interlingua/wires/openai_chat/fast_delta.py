@@ -12,8 +12,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from interlingua import events as ev
-from interlingua.wires.base import Choice, Chunk, StreamedDelta
+from interlingua.core.text_forwarder import TextForwarder
+from interlingua.wires.base import Affixes, Choice, Chunk, StreamedDelta
 from interlingua.wires.openai_chat.tool_call_assembler import ToolCallAssembler
+from interlingua.wires.streaming.repeated_chunk import RepeatedChunk
 
 __all__ = ["CHUNK_OBJECT_TYPE", "ChatFastReader", "ChatRepeatReader"]
 
@@ -106,32 +108,55 @@ class ChatFastReader:
 class ChatRepeatReader:
     """Fast codec of a `ChatReader` for repeated chunks."""
 
-    __slots__ = ("_assemblers",)
+    __slots__ = ("_assemblers", "_chunk")
 
     def __init__(self, assemblers: Mapping[int, ToolCallAssembler | None]) -> None:
         self._assemblers = assemblers
+        self._chunk = RepeatedChunk()
 
-    def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:
-        chunk = _decode_chunk(data)
-        if chunk is None:
+    @property
+    def affixes(self) -> Affixes:
+        return self._chunk.affixes
+
+    @property
+    def find_texts(self) -> Callable[[bytes], tuple[list[str], int]]:
+        return self._chunk.find_texts
+
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
+        return self._chunk.learn(raw, index, delta, _probe_delta)
+
+    def read_text(self, text: str) -> Choice | None:
+        chunk = self._chunk
+        if type(chunk.delta) is not ev.ArgsDelta:
+            event = ev.TextDelta(text) if type(chunk.delta) is ev.TextDelta else ev.ReasoningDelta(text)
+            return Choice(chunk.index, [event], exact=False)
+        assembler = self._assemblers.get(chunk.index)
+        result = assembler.read_arguments(chunk.delta.index, text) if assembler else None
+        return None if result is None else Choice(chunk.index, result[0], exact=False)
+
+    def arguments_forwarder(self) -> TextForwarder | None:
+        chunk, assembler = self._chunk, self._assemblers.get(self._chunk.index)
+        if type(chunk.delta) is not ev.ArgsDelta or assembler is None:
             return None
-        delta = chunk.choices[0].delta
-        reasoning = delta.reasoning_content or delta.reasoning
-        if delta.tool_calls and not reasoning and not delta.content:
-            entry = delta.tool_calls[0]
-            return chunk.choices[0].index, ev.ArgsDelta(entry.index, entry.function.arguments)
-        if delta.tool_calls or bool(reasoning) is bool(delta.content):
-            return None
-        return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
+        return assembler.arguments_forwarder(chunk.delta.index)
 
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        assembler = self._assemblers.get(index)
-        result = assembler.read_arguments(call, arguments) if assembler else None
-        return None if result is None else result[0]
+    def forwarded_counter(self) -> None:
+        """Return None: the assembler counts arguments itself, and texts are not counted."""
 
-    def arguments_forwarder(self, index: int, call: int) -> Callable[[str], bool] | None:
-        assembler = self._assemblers.get(index)
-        return assembler.arguments_forwarder(call) if assembler else None
+
+def _probe_delta(data: bytes) -> tuple[int, StreamedDelta] | None:
+    """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only."""
+    chunk = _decode_chunk(data)
+    if chunk is None:
+        return None
+    delta = chunk.choices[0].delta
+    reasoning = delta.reasoning_content or delta.reasoning
+    if delta.tool_calls and not reasoning and not delta.content:
+        entry = delta.tool_calls[0]
+        return chunk.choices[0].index, ev.ArgsDelta(entry.index, entry.function.arguments)
+    if delta.tool_calls or bool(reasoning) is bool(delta.content):
+        return None
+    return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
 
 
 def _decode_chunk(data: bytes) -> _FastChunk | None:

@@ -8,7 +8,6 @@ them, and no call without arguments is complete: better no call than one with th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -16,6 +15,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import ArgumentsPolicy, Limits
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.wires.openai_chat.custom_tools import (
     ARGUMENTS_CLOSER,
     ARGUMENTS_OPENER,
@@ -135,24 +135,25 @@ class ToolCallAssembler:
         untouched = self._add_arguments(call, arguments)
         return self._drain(), untouched and index == call.key
 
-    def arguments_forwarder(self, index: int) -> Callable[[str], bool] | None:
-        """Return a function that counts more arguments as read if `read_arguments` would return them unchanged. It
-        returns whether it did, and is valid until anything else is read.
+    def arguments_forwarder(self, index: int) -> TextForwarder | None:
+        """Return a function for more arguments that `read_arguments` would return unchanged. It is valid until anything
+        else is read.
 
         None if the call did not receive the last arguments.
         """
         call = self._by_index.get(index)
         if call is None or call is not self._receiving or call.name is None or call.is_custom or call.ended:
             return None
-        skip_string_text, digest = call.args.scanner.skip_string_text, call.digest
+        skip_string_texts, digest = call.args.scanner.skip_string_texts, call.digest
 
-        def try_read(text: str) -> bool:
-            if len(text) >= digest.size or not skip_string_text(text):  # a longer text may repeat all arguments so far
-                return False
-            digest.add(text)
-            return True
+        def forward_arguments(texts: list[str], joined: str) -> int:
+            if len(joined) >= digest.size and max(map(len, texts)) >= digest.size:  # it may repeat all arguments so far
+                return 0
+            count = skip_string_texts(texts, joined)
+            digest.add(joined if count == len(texts) else "".join(texts[:count]))
+            return count
 
-        return try_read
+        return forward_arguments
 
     def finish(self, truncated: bool = False) -> list[ev.Event]:
         """End all calls that are complete, after the upstream sent its finish_reason.

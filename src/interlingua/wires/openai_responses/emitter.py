@@ -14,9 +14,11 @@ event: items, ids and sequence numbers continue from where the upstream's stoppe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict
@@ -25,7 +27,7 @@ from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
-from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta
+from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta, TextCounter, TextWriter
 from interlingua.wires.openai_responses.event_reader import INCOMPLETE_STOP_REASONS
 from interlingua.wires.openai_responses.event_types import (
     CUSTOM_TOOL_INPUT,
@@ -47,7 +49,7 @@ from interlingua.wires.openai_responses.output_items import Frame, OutputItem, O
 from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_defaults, usage_object
 from interlingua.wires.streaming.sse import encode_event, event_name
 
-__all__ = ["ResponsesEmitter", "ResponsesFastWriter"]
+__all__ = ["ResponsesEmitter"]
 
 _INCOMPLETE_REASON_BY_STOP = {stop: incomplete for incomplete, stop in INCOMPLETE_STOP_REASONS.items()}
 _TRANSIENT_FIELDS = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
@@ -74,6 +76,11 @@ _OPENING_EVENTS = {_Mode.NOT_STARTED: (RESPONSE_CREATED, RESPONSE_IN_PROGRESS), 
 """Opening events of a response that have not been sent yet."""
 
 
+SEQUENCE_NUMBER = b',"sequence_number":'
+_NUMBERED_FRAME = b"%b%b%b%d}\n\n"
+_encode = msgspec.json.Encoder().encode
+
+
 class _FrameWriter:
     """Encodes the events of one stream and numbers them. `take` returns the frames written since the last call."""
 
@@ -96,7 +103,7 @@ class _FrameWriter:
     def number(self, frame: bytes) -> bytes:
         """Return a frame that lacks only its sequence number with this number."""
         number, self.next_sequence_number = self.next_sequence_number, self.next_sequence_number + 1
-        return b'%b,"sequence_number":%d}\n\n' % (frame, number)
+        return _NUMBERED_FRAME % (frame, SEQUENCE_NUMBER, b"", number)
 
     def take(self) -> bytes:
         joined_frames, self._pending = b"".join(self._pending), []
@@ -109,23 +116,6 @@ _TEXT_KINDS = {
     ev.ArgsDelta: FUNCTION_ARGUMENTS,
 }
 """The kind of text that an event continues."""
-
-
-class ResponsesFastWriter:
-    """Fast codec of a `ResponsesEmitter`. `items`: the items that it has written."""
-
-    __slots__ = ("_frames", "_items")
-
-    def __init__(self, items: OutputItems, frames: _FrameWriter) -> None:
-        self._items = items
-        self._frames = frames
-
-    def delta_writer(self, index: int, event: StreamedDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        item = self._items.open_item_for(_TEXT_KINDS[type(event)])
-        if item is None or not item.has_open_part:
-            return None
-        number = self._frames.number
-        return lambda text: number(item.delta_frame(text))
 
 
 class _ReasoningSigner:
@@ -162,7 +152,6 @@ class ResponsesEmitter:
         "_stop",
         "_tool_set",
         "_usage",
-        "fast",
         "findings",
     )
 
@@ -176,10 +165,14 @@ class ResponsesEmitter:
         self._signer = _ReasoningSigner(self._options)
         self._output_items = OutputItems(self._signer.missing_signature)
         self._frames = _FrameWriter()
-        self.fast = ResponsesFastWriter(self._output_items, self._frames)
         self._final_event: Json | None = None  # the upstream's final event
         self._stop = ev.Stop(None)
         self._usage = ev.Usage(input=self._options.input_tokens)
+
+    @property
+    def fast(self) -> ResponsesEmitter:
+        """This emitter, which is its own fast codec."""
+        return self
 
     @property
     def kept_chars(self) -> int:
@@ -322,6 +315,45 @@ class ResponsesEmitter:
         if item is None or not item.has_open_part or not event.text:
             return b""
         return self._frames.number(item.delta_frame(event.text))
+
+    # ── fast codec ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def forward_tracker(self, chunk: Json) -> TextCounter | None:
+        if self._mode is not _PASSTHROUGH:
+            return None
+        frames, item = self._frames, self._output_items.open_item_at(chunk.get("output_index"))
+        add_text = item.text_adder if item is not None else None
+
+        def track_texts(texts: list[str], joined: str) -> None:
+            if add_text is not None:
+                add_text(joined)
+            frames.next_sequence_number += len(texts)
+
+        return track_texts
+
+    def delta_writer(
+        self,
+        index: int,  # noqa: ARG002 (there is one choice only)
+        event: StreamedDelta,
+        template: Json | None,
+    ) -> TextWriter | None:
+        item = self._output_items.open_item_for(_TEXT_KINDS[type(event)])
+        if item is None or not item.has_open_part or (template and template.get("logprobs")):
+            return None
+        frames, add_text = self._frames, item.text_adder
+        prefix, suffix = item.delta_affixes()
+        suffix += SEQUENCE_NUMBER
+
+        def write_texts(texts: list[str], joined: str) -> bytes:
+            add_text(joined)
+            number = frames.next_sequence_number
+            frames.next_sequence_number = number + len(texts)
+            if len(texts) == 1:
+                return _NUMBERED_FRAME % (prefix, _encode(joined), suffix, number)
+            numbered = enumerate(texts, number)
+            return b"".join([_NUMBERED_FRAME % (prefix, _encode(text), suffix, n) for n, text in numbered])
+
+        return write_texts
 
     # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import ArgumentsPolicy, Limits
+from interlingua.core.text_forwarder import TextForwarder
 from interlingua.core.tools import qualified_name
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import (
@@ -39,6 +40,7 @@ from interlingua.wires.openai_responses.item_state import (
     PartKey,
     UntranslatedLog,
 )
+from interlingua.wires.streaming.text_digest import TextDigest
 
 __all__ = ["ItemReader"]
 
@@ -99,6 +101,20 @@ class ItemReader:
             return False
         self._emit_delta(item, text_kind, part_key, text, choice)
         return True
+
+    def arguments_forwarder(self, index: int) -> TextForwarder | None:
+        """Return a function for more arguments that `append_text` would append unchanged: it scans them, but does not
+        add them to the text of the item. None if no call of a function is open on this index."""
+        item = self._items.get(index)
+        if item is None or item.finished or item.call is None or item.call.args is None:
+            return None
+        return item.call.args.scanner.skip_string_texts
+
+    def text_digest(self, index: int, part_key: PartKey) -> TextDigest:
+        """Return the digest of the text so far of a part that has text."""
+        item = self._items.get(index)
+        assert item is not None, "the item has text"
+        return item.text_digest(part_key)
 
     def read_output(self, output: list[Any], choice: Choice) -> None:
         """Read the `output` of the final event and emit what the earlier events left out."""

@@ -114,19 +114,28 @@ class OutputItem:
         return self._stage is _PART_OPEN
 
     def delta_frame(self, text: str) -> bytes:
-        """Return a delta frame without its sequence number.
-
-        Nearly all frames are deltas. The bytes before the text are the same for all deltas of a part and are cached.
-        """
+        """Return a delta frame without its sequence number."""
         self._text.write(text)
+        prefix, suffix = self.delta_affixes()
+        return prefix + encode_json(text) + suffix
+
+    def delta_affixes(self) -> tuple[bytes, bytes]:
+        """Return the bytes before and after the text of a delta frame that has no sequence number yet.
+
+        They are cached: nearly all frames are deltas, and these bytes are the same for all deltas of a part.
+        """
         part_key = (self.text_kind, len(self._parts))
         if self._delta_template is None or self._delta_template[0] != part_key:
             event_type = f"{self.text_kind.event_prefix}.delta"
             head = encode_json({"type": event_type, **self._location_fields()})[:-1]
             tail = b',"logprobs":[]' if self.text_kind is OUTPUT_TEXT else b""
             self._delta_template = part_key, b'event: %b\ndata: %b,"delta":' % (event_type.encode(), head), tail
-        _, prefix, suffix = self._delta_template
-        return prefix + encode_json(text) + suffix
+        return self._delta_template[1:]
+
+    @property
+    def text_adder(self) -> Callable[[str], object]:
+        """A function that adds text of deltas to the open part. `delta_frame` does so itself."""
+        return self._text.write
 
     def end_frames(self, status: str) -> Iterator[Frame]:
         text_kind, text = self.text_kind, self.text
@@ -251,6 +260,10 @@ class OutputItems:
             and (item.text_kind is text_kind or {item.text_kind, text_kind} == {REASONING_SUMMARY, REASONING_TEXT})
             else None
         )
+
+    def open_item_at(self, index: object) -> OutputItem | None:
+        """Return the open item with this index, or None."""
+        return self._open_items.get(index) if isinstance(index, int) else None
 
     def open_call(self) -> OutputItem:
         """Return the open call."""

@@ -21,7 +21,10 @@ class DeltaTemplate:
         self._after = after
         self._collected = collected
 
-    def render(self, text: str) -> bytes:
+    def render(self, texts: list[str], joined: str) -> bytes:
+        """Return a frame for each text. `joined`: all of them as one."""
         if self._collected is not None:
-            self._collected.write(text)
-        return self._before + _encode(text) + self._after
+            self._collected.write(joined)
+        if len(texts) == 1:
+            return self._before + _encode(joined) + self._after
+        return self._before + (self._after + self._before).join(map(_encode, texts)) + self._after

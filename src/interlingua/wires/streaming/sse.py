@@ -21,12 +21,23 @@ import msgspec
 
 from interlingua.errors import UpstreamError, UsageError
 
-__all__ = ["MAX_BLOCK_LINES", "SseBlock", "SseDecoder", "SseMessage", "encode_event", "event_name"]
+__all__ = [
+    "EVENT_END",
+    "MAX_BLOCK_LINES",
+    "SseBlock",
+    "SseDecoder",
+    "SseMessage",
+    "encode_event",
+    "event_name",
+    "first_events_size",
+]
 
 MAX_BLOCK_LINES = 8192
 """Lines of a block that are not blank. A server writes one to three; each takes `LINE_BYTES` besides its text."""
 LINE_BYTES = 64
 
+EVENT_END = b"\n\n"
+"""End of an event, as nearly all servers write it."""
 _BOM = b"\xef\xbb\xbf"
 _CR = ord("\r")
 _LINE_ENDS = b"\r\n"
@@ -206,6 +217,14 @@ class SseDecoder:
             )
         if len(self._fields) > MAX_BLOCK_LINES:
             raise UpstreamError(f"the upstream sent a server-sent event of more than {MAX_BLOCK_LINES:,} lines")
+
+
+def first_events_size(data: bytes, count: int) -> int:
+    """Return the number of bytes of the first events in this data, each of which ends with `EVENT_END`."""
+    end = 0
+    for _ in range(count):
+        end = data.index(EVENT_END, end) + len(EVENT_END)
+    return end
 
 
 def event_name(event_type: object) -> str:

@@ -19,7 +19,8 @@ class TextDigest:
 
     def add(self, text: str) -> None:
         self.size += len(text)
-        self._checksum = crc32(text.encode("utf-8", "surrogatepass"), self._checksum)
+        data = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
+        self._checksum = crc32(data, self._checksum)
 
     def remainder(self, full_text: str) -> str | None:
         """Return the part of `full_text` after the text so far; None if it does not begin with that text."""
