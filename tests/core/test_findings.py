@@ -10,7 +10,7 @@ from interlingua.core.findings import FINDING_KINDS
 
 SOURCE = Path(interlingua.__file__).parent
 REPORTED = re.compile(
-    r"""(?:report|_report|_report_once|Finding|notes\.append)\(\(?\s*(?:call, |placed, )?"([a-z0-9-]+)","""
+    r"""(?:report|report_count|_report|_report_once|Finding|notes\.append)\(\(?\s*(?:call, |placed, )?"([a-z0-9-]+)","""
 )
 
 

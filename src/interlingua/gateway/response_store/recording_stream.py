@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -15,6 +16,8 @@ from interlingua.wires.streaming.sse import SseDecoder
 
 __all__ = ["RecordingStream"]
 
+MAX_INLINE_BYTES = 64 * 1024
+"""Size of the data up to which it is searched for the final event on the event loop."""
 FINAL_TYPES = ("response.completed", "response.incomplete")
 _FINAL_TYPE = re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"')
 
@@ -29,7 +32,11 @@ class RecordingStream(ResponseStream):
         self._response: dict[str, Any] = {}
 
     async def write(self, data: bytes) -> None:
-        if data := self._hold_final_event(data):
+        if len(data) > MAX_INLINE_BYTES:  # decoding the final event of a long reply would hold up other requests
+            data = await asyncio.to_thread(self._hold_final_event, data)
+        else:
+            data = self._hold_final_event(data)
+        if data:
             await super().write(data)
 
     def write_now(self, data: bytes) -> bool:
