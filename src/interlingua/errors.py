@@ -24,6 +24,7 @@ import difflib
 from collections.abc import Iterable
 from functools import cache
 from types import UnionType
+from typing import Literal, get_args, get_origin
 
 import msgspec
 
@@ -163,8 +164,10 @@ def _similarity(requested: str, name: str) -> float:
 
 def check_field_types(settings: msgspec.Struct) -> None:
     """Raise UsageError if a field has the wrong type: msgspec does not validate a Struct that a program constructs."""
-    for field in _struct_fields(type(settings)):
+    for field, plain_type, literals in _struct_fields(type(settings)):
         value = getattr(settings, field.name)
+        if type(value) is plain_type or (literals and type(value) is str and value in literals):
+            continue  # most values; `convert` takes longer
         try:
             if not isinstance(value, msgspec.Struct):
                 msgspec.convert(value, field.type)
@@ -173,10 +176,14 @@ def check_field_types(settings: msgspec.Struct) -> None:
 
 
 @cache
-def _struct_fields(settings: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a type, cached: resolving the annotations takes longer than all other work of creating a
-    Parser."""
-    return msgspec.structs.fields(settings)
+def _struct_fields(settings: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldInfo, object, frozenset[str]]]:
+    """Return each field of a type, with its type if it has no parameters, and the texts that a Literal allows.
+
+    Cached: resolving the annotations takes longer than all other work of creating a Parser.
+    """
+    fields = msgspec.structs.fields(settings)
+    texts = (get_args(field.type) if get_origin(field.type) is Literal else () for field in fields)
+    return [(field, field.type, frozenset(literals)) for field, literals in zip(fields, texts, strict=True)]
 
 
 def expect_type(value: object, expected_type: type | UnionType, message: str, hint: str) -> None:

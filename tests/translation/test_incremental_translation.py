@@ -15,7 +15,7 @@ from bench.traffic import agent_session
 from interlingua.core.options import Limits, Options
 from interlingua.errors import BadRequest
 from interlingua.translation import incremental_translation
-from interlingua.translation.exchange import Exchange, UpstreamTarget
+from interlingua.translation.exchange import Exchange, UpstreamTarget, plan_translation
 from interlingua.translation.request_cache import RequestCache
 from interlingua.translation.turn_translation import translate_turns
 from interlingua.translation.undecoded_request import UndecodedRequest
@@ -55,9 +55,13 @@ def translate(
 ) -> tuple[Any, ...]:
     """Return all that a translation results in; the error if there is one."""
     try:
-        request = UndecodedRequest.read(data, FIELDS[wire]) if cache is not None else json.loads(data)
-        assert request is not None
-        exchange = Exchange(wire, request, target, options, strict=strict, cache=cache, owner=owner)
+        prepared = None
+        if cache is not None:
+            request = UndecodedRequest.read(data, FIELDS[wire])
+            assert request is not None
+            translation = plan_translation(wire, request, target, options, cache, strict=strict, owner=owner)
+            prepared = translation.run() if translation is not None else None
+        exchange = Exchange(wire, json.loads(data), target, options, strict=strict, prepared=prepared)
     except BadRequest as error:
         return str(error), error.path
     findings = sorted((finding.kind, finding.message, finding.place) for finding in exchange.findings)
@@ -85,14 +89,14 @@ def translated_items(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def incremental_count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the number of requests that were not translated as a whole, in a list. It grows with each request."""
     count = [0]
-    run = incremental_translation._IncrementalTranslation.run
+    run = incremental_translation.IncrementalTranslation._run
 
-    def counting(self: Any) -> Any:
-        result = run(self)
+    def counting(self: Any, fit: Any) -> Any:
+        result = run(self, fit)
         count[0] += 1
         return result
 
-    monkeypatch.setattr(incremental_translation._IncrementalTranslation, "run", counting)
+    monkeypatch.setattr(incremental_translation.IncrementalTranslation, "_run", counting)
     return count
 
 

@@ -19,6 +19,7 @@ from interlingua.errors import BadInput
 __all__ = [
     "TEXT_INPUT_SCHEMA",
     "TOOL_FOUND_TEXT",
+    "SharedTools",
     "Tool",
     "ToolSet",
     "ToolsLike",
@@ -299,11 +300,29 @@ class ToolSet:
 _shared_sets: WeakValueDictionary[Hashable, ToolSet] = WeakValueDictionary()
 
 
+class SharedTools(list[Tool]):
+    """Tools that many requests share, with what was derived from them. No code may modify them."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        super().__init__(tools)
+        self.derived: dict[Hashable, Any] = {}
+        """Values that were derived from the tools alone and from the key."""
+
+    def derive(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value that was computed for this key before, or compute it."""
+        if key not in self.derived:
+            self.derived[key] = compute()
+        value: T = self.derived[key]
+        return value
+
+
 def shared_tool_set(tools: Sequence[Tool], choice: ToolChoice | None) -> ToolSet:
     """Return a `ToolSet` that all current replies share whose requests have the same tools and the same choice.
 
     Most requests of an agent have the same tools. Their schemas must be the same objects: to compare them takes long.
     """
+    if isinstance(tools, SharedTools) and choice is None:
+        return tools.derive(ToolSet, lambda: ToolSet(tools))
     key = (tuple([tool.name for tool in tools]), choice)
     shared = _shared_sets.get(key)
     if shared is None or not all(map(_is_same_tool, shared.tools, tools)):

@@ -14,7 +14,6 @@ import msgspec
 from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
-from interlingua.gateway.http.request_body import ToolListCache
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
@@ -30,11 +29,13 @@ from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
 from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.tokens.estimator import measure_conversation
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
+from interlingua.translation.request_cache import RequestCache
 from interlingua.upstreams.profile import Profile
 
 __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]
@@ -135,7 +136,7 @@ class GatewayState:
         self.capabilities = CapabilityMemory(self._on_capability_learned)
         self.server_probes = ServerProbes(self.run_in_background, self._on_server_detected)
         self.session: aiohttp.ClientSession | None = None
-        self.tool_list_cache = ToolListCache()
+        self.request_cache = RequestCache(settings.limits.conversations, measure_conversation)
         self.work_threads = WorkThreads()
         self.response_store = ResponseStore.open(settings.state)
         self.ready = True
@@ -154,6 +155,7 @@ class GatewayState:
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.add_secrets(loaded.all_secrets)
+        self.request_cache.resize(settings.limits.conversations)
         return ActiveConfig(
             settings=settings,
             worker_limits=fit_limits(settings.limits),

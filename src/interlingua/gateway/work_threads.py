@@ -19,6 +19,8 @@ MAX_UNQUEUED_BYTES = 8 * 1024
 """Work on more data than this, on the event loop, waits for its turn: one function in each turn of the loop."""
 MAX_INLINE_TEXT_BYTES = 2 * 1024
 """The same for data with model text. Parsing hostile text takes a hundred times as long as decoding JSON."""
+SCANNED_BYTES_PER_DECODED = 8
+"""Comparing JSON, or reading its top level, takes as long as decoding an eighth of it."""
 MEDIUM_BYTES = 128 * 1024
 LARGE_BYTES = 1024 * 1024
 """Work on more data than this has threads of its own, so that work on less data never waits for it."""
@@ -48,6 +50,11 @@ class WorkThreads:
                 await self.wait_for_turn()
             return function(*args, **kwargs)
         return await self._pool_for(size).run(client_id, function, *args, **kwargs)
+
+    async def scan(self, client_id: str, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of the function, which scans `size` bytes of data for this client, but does not decode
+        them."""
+        return await self.run(client_id, size // SCANNED_BYTES_PER_DECODED, function, *args, **kwargs)
 
     async def wait_for_turn(self) -> None:
         """Wait for the next turn of the event loop in which no other request works on data on the loop."""

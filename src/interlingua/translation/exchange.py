@@ -13,7 +13,7 @@ The gateway (`gateway/relay/`) and the SDK transports (`client/sdk/`) add socket
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,7 +25,7 @@ from interlingua.core.tools import shared_tool_set
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
-from interlingua.translation.incremental_translation import EncodedRequest, translate_incrementally
+from interlingua.translation.incremental_translation import EncodedRequest, IncrementalTranslation
 from interlingua.translation.request_cache import RequestCache
 from interlingua.translation.request_translation import PreparedRequest, RequestContext, prepare_request
 from interlingua.translation.translator import Translator
@@ -34,7 +34,7 @@ from interlingua.upstreams.profile import UNKNOWN, Profile
 from interlingua.wires.base import Json
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 
-__all__ = ["MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget"]
+__all__ = ["MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget", "plan_translation"]
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Default limit for a reply that has to be buffered: one that is not a stream, or that the client wants whole."""
@@ -75,17 +75,50 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.name if is_configured else f"@{self.name}"
 
 
+class RequestFields(Protocol):
+    """A request of which single fields can be read."""
+
+    def get(self, name: str) -> Any: ...
+
+
+def plan_translation(
+    wire: str,
+    request: UndecodedRequest,
+    target: UpstreamTarget,
+    options: Options,
+    cache: RequestCache,
+    *,
+    strict: bool = False,
+    owner: str = "",
+) -> IncrementalTranslation | None:
+    """Return the translation of a request with the help of earlier ones; None if there is none for this request.
+
+    Its result is for the `Exchange` with the same arguments.
+
+    Args:
+        wire: The client's wire.
+        request: The client's request.
+        target: The upstream.
+        options: Options of the translation.
+        cache: The earlier requests.
+        strict: Raise BadRequest for a broken history instead of repairing it.
+        owner: The client. Its requests are compared with its own earlier ones only.
+    """
+    options = msgspec.structs.replace(options, upstream=target.identity)
+    context = RequestContext.create(wire, target.api, target.profile, options, strict)
+    return IncrementalTranslation.plan(request, context, target.model, cache, owner)
+
+
 class Exchange:
     """One request, translated for one upstream. It can be sent several times; `receive` starts each reply.
 
     Args:
         wire: The client's wire.
-        request: The client's request, decoded from JSON or not. It is not kept.
+        request: The client's request, decoded from JSON unless it is `prepared`. It is not kept.
         target: The upstream.
         options: Options of the translation. `upstream` and `taken_ids` are set here.
         strict: Raise BadRequest for a broken history instead of repairing it.
-        cache: Earlier requests. What a request that is not decoded has in common with them is translated once.
-        owner: The client. Its requests are compared with its own earlier ones only.
+        prepared: The translation of the request, if it is translated already. See `plan_translation`.
 
     Raises:
         BadRequest: The request cannot be parsed or cannot be sent to this upstream.
@@ -96,22 +129,17 @@ class Exchange:
     def __init__(
         self,
         wire: str,
-        request: Json | UndecodedRequest,
+        request: Json | RequestFields,
         target: UpstreamTarget,
         options: Options,
         *,
         strict: bool = False,
-        cache: RequestCache | None = None,
-        owner: str = "",
+        prepared: EncodedRequest | PreparedRequest | None = None,
     ) -> None:
         options = msgspec.structs.replace(options, upstream=target.identity)
-        prepared: EncodedRequest | PreparedRequest | None = None
-        if isinstance(request, UndecodedRequest) and cache is not None:
-            context = RequestContext.create(wire, target.api, target.profile, options, strict)
-            prepared = translate_incrementally(request, context, target.model, cache, owner)
         if prepared is None:
-            body = request.decode() if isinstance(request, UndecodedRequest) else request
-            prepared = prepare_request(body, wire, target.api, target.model, target.profile, options, strict=strict)
+            assert isinstance(request, dict), "a request that is not translated yet is decoded"
+            prepared = prepare_request(request, wire, target.api, target.model, target.profile, options, strict=strict)
         self.body = encode_json({**prepared.body, **target.extra})
         """Body of the request to the upstream."""
         self.findings = prepared.findings

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 
 import msgspec
@@ -165,11 +166,15 @@ class _HistoryRepairer:
         self.findings: list[ev.Finding] = []
         self._source_path = request.source_path
         self._strict = strict
-        self._offered_names = {tool.name for tool in request.tools}
+        self._tools = request.tools
         self._earlier = earlier
         self._ids = CallIdAllocator(frozenset(earlier.ids), "history", last_numbers=earlier.last_numbers)
         self._calls: list[_PendingCall] = []
         self._earlier_ids = set(earlier.client_ids)  # of the calls in earlier turns
+
+    @cached_property
+    def _offered_names(self) -> set[str]:
+        return {tool.name for tool in self._tools}
 
     @property
     def history(self) -> CallHistory:
@@ -371,7 +376,7 @@ class _HistoryRepairer:
 
     def _repair_name(self, call: Call, path: str) -> str:
         """Replace a tool name with invalid characters. Models invent such names, and upstreams reject the history."""
-        if call.name in self._offered_names or VALID_TOOL_NAME.fullmatch(call.name):
+        if VALID_TOOL_NAME.fullmatch(call.name) or call.name in self._offered_names:
             return call.name
         name = shorten_name(INVALID_NAME_CHAR.sub("_", call.name)) or UNNAMED_TOOL
         self._report("odd-name", f"{path}.name", f"{call.name!r:.80} is not a valid tool name", f"changed to {name!r}")

@@ -11,6 +11,7 @@ the next request finds them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from interlingua.errors import BadRequest
 from interlingua.events import Finding
 from interlingua.translation.request_cache import (
     MAX_CUTS,
-    ConversationMatch,
     Cut,
     RequestCache,
     TranslatedConversation,
@@ -45,16 +45,19 @@ from interlingua.translation.turn_translation import (
 )
 from interlingua.translation.undecoded_request import TOOLS, UndecodedRequest
 from interlingua.upstreams import profile_for_model
+from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json, TurnCodec
 from interlingua.wires.requests.object_reader import ObjectReader
 from interlingua.wires.requests.passthrough import is_written_alike
 from interlingua.wires.requests.shared_tools import SharedToolList
 from interlingua.wires.requests.tool_reader import read_tools
 
-__all__ = ["EncodedRequest", "translate_incrementally"]
+__all__ = ["EncodedRequest", "IncrementalTranslation"]
 
 replace = msgspec.structs.replace
 
+FUNCTIONS = "functions"
+"""Legacy field for tools."""
 _WHITESPACE = b" \t\r\n"
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -73,30 +76,16 @@ class EncodedRequest(msgspec.Struct, frozen=True):
     taken_ids: tuple[str, ...]
 
 
-def translate_incrementally(
-    request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
-) -> EncodedRequest | None:
-    """Translate a request with the help of earlier ones.
+class IncrementalTranslation:
+    """Translation of a request with the help of earlier ones. The constructor finds what they have in common.
 
     Args:
         request: The client's request.
         context: Wires, upstream and options.
         model: Name of the model at the upstream; None: that of the request.
-        cache: The earlier requests. This one is added.
+        cache: The earlier requests. `run` adds this one.
         owner: The client. It finds only requests of its own.
-
-    Returns: None if the request has to be translated as a whole.
     """
-    if context.source.TURNS is None or context.target.TURNS is None or not cache.max_bytes:
-        return None
-    try:
-        return _IncrementalTranslation(request, context, model, cache, owner).run()
-    except (NotResumable, BadRequest, *_DECODE_ERRORS):  # errors with exact paths are raised for the whole request
-        return None
-
-
-class _IncrementalTranslation:
-    """Incremental translation of one request."""
 
     def __init__(
         self, request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
@@ -106,38 +95,72 @@ class _IncrementalTranslation:
         self._request = request
         self._context = context
         self._cache = cache
+        self._owner = owner
         self._source_codec: TurnCodec = context.source.TURNS
         self._target_codec: TurnCodec = context.target.TURNS
         self._source = request.encoded(request.conversation_field).rstrip(_WHITESPACE)
-        self._model = model if model is not None else request.get("model")
-        encoded_tools, options = request.encoded(TOOLS), context.options
-        self._tools = cache.share_tools(encoded_tools) if encoded_tools else []
+        self._model = str(request.get("model") if model is None else model)
+        # The token limit of the upstream may depend on the size of the conversation. It has no effect on turns.
+        self._turn_context = replace(context, profile=replace(context.profile, largest=0))
+        self._encoded_tools, options = request.encoded(TOOLS), context.options
         # All that the translation of turns depends on, and the client.
         self._key = (
             owner,
             context.source.NAME,
             context.target.NAME,
-            context.profile,
+            self._turn_context.profile,
             self._model,
-            encoded_tools,
+            self._encoded_tools,
             context.strict,
             options.upstream,
             options.seal_key,
             options.limits.seals,
         )
+        self._match = cache.find(self._key, self._source)
 
-    def run(self) -> EncodedRequest:
-        if not self._source.startswith(b"[") or not isinstance(self._model, str) or "functions" in self._request.fields:
-            raise NotResumable
-        offered = read_tools(ObjectReader({TOOLS: self._tools}))[0]
-        match = self._cache.find(self._key, self._source)
-        start = self._find_start(match)
-        parts = self._divide(start, match)
-        translated = _translate_parts(parts, start, TurnContext(self._context, self._model, offered))
+    @classmethod
+    def plan(
+        cls, request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
+    ) -> IncrementalTranslation | None:
+        """Return the translation; None if the request has to be translated as a whole."""
+        has_codecs = context.source.TURNS is not None and context.target.TURNS is not None
+        if not has_codecs or not cache.max_bytes or not request.has_items or FUNCTIONS in request.fields:
+            return None
+        return cls(request, context, model, cache, owner)
+
+    @property
+    def new_json(self) -> bytes:
+        """The JSON that has to be decoded: fields and items that no earlier request had."""
+        start = self._match.cut.source_end if self._match is not None and self._match.cut is not None else 0
+        large_fields = (self._request.conversation_field, TOOLS)
+        fields = [bytes(value) for name, value in self._request.fields.items() if name not in large_fields]
+        return b",".join([*fields, self._source[start:]])
+
+    def run(self, fit: Callable[[Any, list[Any]], Profile] | None = None) -> EncodedRequest | None:
+        """Translate the request.
+
+        Args:
+            fit: Function that returns the profile for the rest of the request, when the turns are translated. Its
+                arguments are the measure of the conversation and the list of tools. Only `largest` may differ.
+
+        Returns: None if the request has to be translated as a whole.
+        """
+        try:
+            return self._run(fit)
+        except (NotResumable, BadRequest, *_DECODE_ERRORS):  # the translation as a whole raises errors with exact paths
+            return None
+
+    def _run(self, fit: Callable[[Any, list[Any]], Profile] | None) -> EncodedRequest:
+        tools = self._cache.share_tools(self._owner, self._encoded_tools) if self._encoded_tools else []
+        offered = read_tools(ObjectReader({TOOLS: tools}))[0]
+        start = self._find_start()
+        parts = self._divide(start)
+        translated = self._translate_parts(parts, start, TurnContext(self._turn_context, self._model, offered))
         state = translated[-1].state
         before_last = translated[-2].state if len(translated) > 1 else start.state
         tail = Tail(translated[-1].messages, before_last.adapted, state.found_tools)
-        head = translate_body(self._head_body(start.system_items), self._context, tail)
+        context = self._context if fit is None else replace(self._context, profile=fit(state.measure, tools))
+        head = translate_body(self._head_body(start.system_items, tools), context, tail)
         if head.original.continues or self._writes_other_tools(offered, head.request.tools):
             raise NotResumable
         self._check_preserved(head, state)
@@ -145,24 +168,24 @@ class _IncrementalTranslation:
         if findings.written and findings.keeps_roles and findings.is_uneven:
             raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
         outputs = [start.output, *(_encode_items(turns.items) for turns in translated)]
-        self._store(start, parts, translated, outputs, match)
+        self._store(start, parts, translated, outputs)
         if head.added:
-            profile = profile_for_model(self._context.profile, self._model)
+            profile = profile_for_model(context.profile, self._model)
             added, _ = self._target_codec.write(replace(head.request, system=[], messages=head.added), profile)
             outputs.append(_encode_items(added))
         return EncodedRequest(
             self._assemble(head.written, outputs),
             findings.all(),
-            offered_tools(head.original, head.request, self._context.target.NAME),
+            offered_tools(head.original, head.request, context.target.NAME),
             head.original.tool_choice,
             unique_ids(state.client_ids, state.adapted.ids),
         )
 
     # ── the client's conversation ─────────────────────────────────────────────────────────────────────────────────
 
-    def _find_start(self, match: ConversationMatch | None) -> _Start:
+    def _find_start(self) -> _Start:
         """Return where the translation starts: at the last cut after which the model's turn begins, or at 0."""
-        is_from_model = self._source_codec.is_from_model
+        is_from_model, match = self._source_codec.is_from_model, self._match
         if match is not None and match.cut is not None:
             conversation = match.conversation
             cuts = conversation.cuts[: conversation.cuts.index(match.cut) + 1]
@@ -173,10 +196,13 @@ class _IncrementalTranslation:
                     return _Start(items, cut.source_end, output, conversation.system_items, cut.state, cuts[: n + 1])
         items = _decode_items(self._source)
         count = next((n for n, item in enumerate(items) if not self._source_codec.is_system_prompt(item)), len(items))
-        return _Start(items[count:], 0, b"", items[:count], replace(NO_CONVERSATION, item_count=count), ())
+        measure = self._cache.measure(None, items[:count], self._model)
+        state = replace(NO_CONVERSATION, item_count=count, measure=measure)
+        return _Start(items[count:], 0, b"", items[:count], state, ())
 
-    def _divide(self, start: _Start, match: ConversationMatch | None) -> list[_Part]:
+    def _divide(self, start: _Start) -> list[_Part]:
         """Divide the new items into those that an earlier request had, too, and the rest."""
+        match = self._match
         sides = [self._source_codec.is_from_model(item) for item in start.items]
         if not sides or None in sides:
             raise NotResumable
@@ -190,16 +216,27 @@ class _IncrementalTranslation:
         whole = _Part(start.items[divider:], end, sides[-1] is False)
         return [_Part(start.items[:divider], ends[divider - 1], True), whole] if divider else [whole]
 
+    def _translate_parts(self, parts: list[_Part], start: _Start, context: TurnContext) -> list[TranslatedTurns]:
+        translated: list[TranslatedTurns] = []
+        state = start.state
+        for part in parts:
+            turns = translate_turns(part.items, state, context)
+            if not turns.messages:
+                raise NotResumable  # the end of the conversation is unknown
+            state = replace(turns.state, measure=self._cache.measure(state.measure, part.items, self._model))
+            translated.append(replace(turns, state=state))
+        return translated
+
     # ── the upstream's request ────────────────────────────────────────────────────────────────────────────────────
 
-    def _head_body(self, system_items: list[Json]) -> Json:
+    def _head_body(self, system_items: list[Json], tools: list[Any]) -> Json:
         """Return the client's request with nothing but the system prompt in its conversation."""
         body: Json = {}
         for name in self._request.fields:
             if name == self._request.conversation_field:
                 body[name] = system_items
             else:
-                body[name] = self._tools if name == TOOLS else self._request.get(name)
+                body[name] = tools if name == TOOLS else self._request.get(name)
         return {**body, "model": self._model}
 
     def _writes_other_tools(self, offered: list[Tool], adapted: list[Tool]) -> bool:
@@ -237,7 +274,6 @@ class _IncrementalTranslation:
         parts: list[_Part],
         translated: list[TranslatedTurns],
         outputs: list[bytes],
-        match: ConversationMatch | None,
     ) -> None:
         """Keep this conversation, up to the last turn that is complete."""
         cuts, output = list(start.cuts), b""
@@ -248,7 +284,7 @@ class _IncrementalTranslation:
         if len(cuts) > len(start.cuts):
             source = self._source[: cuts[-1].source_end]
             kept = TranslatedConversation(source, output, start.system_items, tuple(cuts[-MAX_CUTS:]))
-            self._cache.store(self._key, kept, match)
+            self._cache.store(self._key, kept, self._match)
 
 
 class _Start(msgspec.Struct, frozen=True):
@@ -273,18 +309,6 @@ class _Part(msgspec.Struct, frozen=True):
     source_end: int
     is_complete: bool
     """True if a turn ends here. The turn of the model may go on in the next request."""
-
-
-def _translate_parts(parts: list[_Part], start: _Start, context: TurnContext) -> list[TranslatedTurns]:
-    translated: list[TranslatedTurns] = []
-    state = start.state
-    for part in parts:
-        turns = translate_turns(part.items, state, context)
-        if not turns.messages:
-            raise NotResumable  # the end of the conversation is unknown
-        translated.append(turns)
-        state = turns.state
-    return translated
 
 
 def _describe_tool(tool: Tool) -> tuple[str, ...]:

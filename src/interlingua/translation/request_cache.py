@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,14 +30,19 @@ MAX_CUTS = 8
 MAX_TOOL_LISTS = 16
 MAX_TOOL_LIST_BYTES = 256 * 1024
 """Larger tool lists, in bytes of JSON, are not kept."""
-ITEM_BYTES = 300
-"""Memory of the state of a conversation for each of its items."""
+ITEM_BYTES = 400
+"""Memory of the states of a conversation for each of its items."""
 MAX_BEGINNINGS = 4
 """Conversations of which the common beginning is looked for, if there is no cut in it."""
 PROBE_BYTES = 64
 """Bytes before a cut that are compared first."""
 
 CacheKey: TypeAlias = Hashable
+Measure: TypeAlias = Callable[[Any, list[Json], str], Any]
+
+
+def _measure_nothing(_before: Any, _items: list[Json], _model: str) -> None:
+    return None
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -65,8 +70,7 @@ class TranslatedConversation(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """Approximate memory in bytes."""
-        states = sum(cut.state.item_count for cut in self.cuts)
-        return len(self.source) + len(self.output) + ITEM_BYTES * self.cuts[-1].state.item_count + 24 * states
+        return len(self.source) + len(self.output) + ITEM_BYTES * self.cuts[-1].state.item_count
 
 
 class ConversationMatch(msgspec.Struct, frozen=True):
@@ -89,32 +93,41 @@ class RequestCache:
 
     Args:
         max_bytes: Maximum size of all conversations. With 0, none are kept.
+        measure: Function that returns any measure of a conversation: its arguments are the measure of the items before
+            (None at the beginning), items, and the model.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES, measure: Measure | None = None) -> None:
         self.max_bytes = max_bytes
+        self.measure: Measure = measure or _measure_nothing
         self.size = 0
         """Approximate memory of the conversations in bytes."""
         self._lock = threading.Lock()
-        self._tool_lists: OrderedDict[bytes, SharedToolList] = OrderedDict()
+        self._tool_lists: OrderedDict[tuple[str, bytes], SharedToolList] = OrderedDict()
         self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation]] = OrderedDict()  # by id()
         self._by_key: dict[CacheKey, list[TranslatedConversation]] = {}  # the least recently stored first
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def share_tools(self, encoded: bytes) -> list[Any]:
-        """Return the list of tools in this JSON. Equal JSON has the same list. Raises ValueError or RecursionError."""
+    def share_tools(self, owner: str, encoded: bytes) -> list[Any]:
+        """Return the list of tools in this JSON. Equal JSON of one client has the same list.
+
+        Raises:
+            ValueError: It is not valid.
+            RecursionError: It is nested too deeply.
+        """
+        key = (owner, encoded)
         with self._lock:
-            known = self._tool_lists.get(encoded)
+            known = self._tool_lists.get(key)
             if known is not None:
-                self._tool_lists.move_to_end(encoded)
+                self._tool_lists.move_to_end(key)
                 return known
         tools = msgspec.json.decode(encoded)
         if not isinstance(tools, list) or not tools or len(encoded) > MAX_TOOL_LIST_BYTES:
             return tools  # type: ignore[no-any-return]  # the reader rejects what is not a list
         shared = SharedToolList(tools)
         with self._lock:
-            self._tool_lists[encoded] = shared
+            self._tool_lists[key] = shared
             if len(self._tool_lists) > MAX_TOOL_LISTS:
                 self._tool_lists.popitem(last=False)
         return shared
@@ -132,6 +145,12 @@ class RequestCache:
                     self._conversations.move_to_end(id(match.conversation))
         return match
 
+    def resize(self, max_bytes: int) -> None:
+        """Change the maximum size."""
+        with self._lock:
+            self.max_bytes = max_bytes
+            self._evict()
+
     def store(self, key: CacheKey, conversation: TranslatedConversation, match: ConversationMatch | None) -> None:
         """Keep a conversation, instead of the one that it continues."""
         if conversation.size > self.max_bytes // 4:
@@ -145,8 +164,11 @@ class RequestCache:
             self.size += conversation.size
             if len(mine) > MAX_CONVERSATIONS_PER_KEY:
                 self._remove(id(mine[0]))
-            while self.size > self.max_bytes:
-                self._remove(next(iter(self._conversations)))
+            self._evict()
+
+    def _evict(self) -> None:
+        while self.size > self.max_bytes:
+            self._remove(next(iter(self._conversations)))
 
     def _remove(self, conversation_id: int) -> None:
         key, conversation = self._conversations.pop(conversation_id, (None, None))

@@ -187,17 +187,25 @@ class TranslationFindings(msgspec.Struct, frozen=True):
 
     def followed_by(self, part: TranslationFindings) -> TranslationFindings:
         """Return the findings of both parts of a request."""
+        client_roles, roles = self.client_roles + part.client_roles, self.roles + part.roles
+        is_uneven = any(other.is_uneven or not other.keeps_roles for other in (self, part))
+        if not part.has_any:
+            return replace(self, client_roles=client_roles, roles=roles, is_uneven=is_uneven)
         return TranslationFindings(
             FindingCollector.join((self.signatures, part.signatures)),
             self.history + part.history,
             AdaptFindings.join((self.adapted, part.adapted)),
             FindingCollector.join((self.written, part.written)),
             FindingCollector.join((self.roughly_written, part.roughly_written)),
-            self.client_roles + part.client_roles,
-            self.roles + part.roles,
+            client_roles,
+            roles,
             FindingCollector.join((self.dropped, part.dropped)),
-            any(other.is_uneven or not other.keeps_roles for other in (self, part)),
+            is_uneven,
         )
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.signatures or self.history or self.adapted or self.written or self.dropped)
 
     @property
     def keeps_roles(self) -> bool:

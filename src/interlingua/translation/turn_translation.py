@@ -6,6 +6,8 @@ one turn after the other, and all that they know of the turns before is in a `Co
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from interlingua.core.options import Options
@@ -56,6 +58,8 @@ class ConversationState(msgspec.Struct, frozen=True):
     """True if items for an upstream of the same wire were changed."""
     is_even: bool = True
     """True if each item for an upstream of the same wire is known to be written as one item."""
+    measure: Any = None
+    """What the `measure` function of the cache returned."""
 
 
 NO_CONVERSATION = ConversationState()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from interlingua.wires.base import Json
-
-__all__ = ["TOOLS", "UndecodedRequest"]
+__all__ = ["TOOLS", "ItemType", "UndecodedRequest"]
 
 MAX_UNCHECKED_BYTES = 64 * 1024
 """The top level of larger requests is decoded only if the conversation and the tools are most of it: a request with
@@ -19,7 +16,6 @@ MAX_OTHER_BYTES = 256 * 1024
 """Maximum size of all other fields in a larger request."""
 TOOLS = "tools"
 
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -30,36 +26,25 @@ class UndecodedRequest:
     or a number out of range.
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        fields: dict[str, msgspec.Raw],
-        conversation_field: str,
-        decode: Callable[[bytes], Json] = msgspec.json.decode,
-    ) -> None:
-        self.data = data
+    def __init__(self, fields: dict[str, msgspec.Raw], conversation_field: str) -> None:
         self.fields = fields
         """The JSON of each field, in the client's order."""
         self.conversation_field = conversation_field
-        self._decode = decode
 
     @classmethod
-    def read(
-        cls, data: bytes, conversation_field: str, decode: Callable[[bytes], Json] = msgspec.json.decode
-    ) -> UndecodedRequest | None:
+    def read(cls, data: bytes, conversation_field: str) -> UndecodedRequest | None:
         """Read the top level of a request.
 
         Args:
             data: The request.
             conversation_field: Name of the field that holds the conversation.
-            decode: Function that decodes the whole request, if that is needed. It may raise for one that is invalid.
 
         Returns: None if it is not a JSON object, or has unusually many or large fields.
         """
         try:
             if len(data) > MAX_UNCHECKED_BYTES and _other_bytes(data, conversation_field) > MAX_OTHER_BYTES:
                 return None
-            return cls(data, _decode_fields(data), conversation_field, decode)
+            return cls(_decode_fields(data), conversation_field)
         except _DECODE_ERRORS:
             return None
 
@@ -73,15 +58,38 @@ class UndecodedRequest:
         raw = self.fields.get(name)
         return b"" if raw is None else bytes(raw)
 
-    def decode(self) -> Json:
-        """Return the whole request."""
-        return self._decode(self.data)
+    @property
+    def has_items(self) -> bool:
+        """True if the conversation is a list."""
+        raw = self.fields.get(self.conversation_field)
+        return raw is not None and bytes(memoryview(raw)[:1]) == b"["
+
+    def item_types(self) -> list[ItemType]:
+        """Return the type of each item of the conversation. Raises ValueError if an item is not an object."""
+        return _decode_item_types(self.fields[self.conversation_field])
+
+    def without(self, name: str) -> UndecodedRequest:
+        """Return the request without this field."""
+        return UndecodedRequest(
+            {key: value for key, value in self.fields.items() if key != name}, self.conversation_field
+        )
+
+
+class ItemType(msgspec.Struct):
+    """Fields of an item that decide how it is read."""
+
+    type: Any = None
+    role: Any = None
 
 
 def _other_bytes(data: bytes, conversation_field: str) -> int:
     """Return the size of a request without its conversation and its tools."""
     large_fields = msgspec.structs.astuple(_large_fields_decoder(conversation_field).decode(data))
     return len(data) - sum(len(memoryview(value)) for value in large_fields)
+
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_item_types = msgspec.json.Decoder(list[ItemType]).decode
 
 
 @cache

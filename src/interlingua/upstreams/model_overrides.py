@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import translate
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -148,6 +149,7 @@ MODEL_OVERRIDES = (
 _COMPILED_OVERRIDES = [(re.compile("|".join(map(translate, row.ids))), row) for row in MODEL_OVERRIDES]
 
 
+@lru_cache(1024)
 def profile_for_model(profile: Profile, model: str) -> Profile:
     """Return the upstream's profile with the overrides for this model."""
     model = model.lower()

@@ -6,7 +6,7 @@ name of their upstream (see `core/reasoning_signatures.py`). Each wire declares 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import is_not
 from typing import Any, TypeAlias
 
@@ -109,17 +109,13 @@ def check_unpacked_size(request: Json, fields: ReasoningFields, key: bytes, limi
     Returns: the number of bytes. `size`: that of the other parts of the request.
     """
 
-    def measure(node: Json, location: str) -> list[Json]:
-        nonlocal size
+    for node, location in _find_objects(request, fields.request_paths):
         for value in node.values():  # of objects of any type: readers accept a seal in some unknown types
             if isinstance(value, str) and is_envelope(value):
                 size += unpacked_size(value, key, limit - size)
         if size > limit:
             message = f"the sealed thinking of the request unpacks to more than {limit:,} bytes"
             raise TooMuchReasoning(location, message, "send less of it back, or increase limits.seals")
-        return [node]
-
-    _rewrite_paths(request, fields.request_paths, measure)
     return size
 
 
@@ -133,14 +129,10 @@ def unreadable_signatures(request: Json, fields: ReasoningFields, key: bytes, fi
     `first`: the number of the first item of the conversation, if the request has only a part of it.
     """
     notes = FindingCollector()
-
-    def check(node: Json, location: str) -> list[Json]:
+    for node, location in _find_objects(request, fields.request_paths, first):
         field, value = fields.signature_of(node)
         if is_envelope(value) and read_envelope(value, key) is None:
             _report_unreadable(notes, f"{location}.{field}")
-        return [node]
-
-    _rewrite_paths(request, fields.request_paths, check, first)
     return notes.findings
 
 
@@ -231,6 +223,23 @@ def report_foreign_signature(thinking: Reasoning, notes: FindingCollector, locat
 
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _find_objects(body: Json, paths: Sequence[str], first: int = 0) -> Iterator[tuple[Json, str]]:
+    """Yield the objects at these paths, with their locations. `first`: the number of the first item in the outermost
+    list."""
+    for path in paths:
+        nodes: list[tuple[Any, str]] = [(body, "")]
+        number = first
+        for step in path.split():
+            if step == EACH_ITEM:
+                lists = [(node, location) for node, location in nodes if isinstance(node, list)]
+                nodes = [(item, f"{where}[{n}]") for node, where in lists for n, item in enumerate(node, number)]
+                number = 0
+            else:
+                objects = [(node, location) for node, location in nodes if isinstance(node, dict) and step in node]
+                nodes = [(node[step], f"{location}.{step}" if location else step) for node, location in objects]
+        yield from ((node, location) for node, location in nodes if isinstance(node, dict))
 
 
 def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: ObjectRewrite, first: int = 0) -> Json:

@@ -235,9 +235,10 @@ def test_23_slow_body_times_out(upstream: UpstreamServer) -> None:
                 with suppress(TimeoutError):
                     sock.sendall(b" ")
                     data = sock.recv(MIB)
+            seconds = time.monotonic() - began
     assert parse_response(data).status == 400
     assert "body took longer than 1 s" in parse_response(data).json["error"]["message"]
-    assert time.monotonic() - began < 5
+    assert seconds < 5
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -56,19 +56,19 @@ def test_calibrated_model_is_compared_only_sometimes() -> None:
     calibration = EstimateCalibration()
     estimated = 0
     for _ in range(100):
-        expected = calibration.estimate_for_comparison(BODY, "one", "m")
-        estimated += expected is not None
-        calibration.record_usage(expected or 0, Usage(input=2000), "one", "m")
+        expected = 2000 if calibration.needs_comparison("one", "m") else 0
+        estimated += expected > 0
+        calibration.record_usage(expected, Usage(input=2000), "one", "m")
     assert 4 <= estimated <= 4 + 100 // 16 + 1
 
 
 def test_all_requests_are_estimated_while_usage_is_missing() -> None:
     calibration = calibrated(*[1.2] * 10)
     calibration.record_usage(0, Usage(input=5, estimated=True), "one", "m")
-    assert all(calibration.estimate_for_comparison(BODY, "one", "m") is not None for _ in range(20))
+    assert all(calibration.needs_comparison("one", "m") for _ in range(20))
     assert calibration.apply_correction(1000, "one", "m") == 1200, "estimated usage must not change the factor"
     calibration.record_usage(1000, Usage(input=1200), "one", "m")
-    assert any(calibration.estimate_for_comparison(BODY, "one", "m") is None for _ in range(3))
+    assert not all(calibration.needs_comparison("one", "m") for _ in range(3))
 
 
 def test_workers_have_the_same_calibration() -> None:
@@ -86,17 +86,17 @@ def test_workers_have_the_same_calibration() -> None:
     assert corrected[0] != 1000
     workers[0].record_usage(0, Usage(input=5, estimated=True), "one", "m")
     logs[1].poll()
-    assert all(workers[1].estimate_for_comparison(BODY, "one", "m") is not None for _ in range(20))
+    assert all(workers[1].needs_comparison("one", "m") for _ in range(20))
 
 
 def test_number_of_calibrated_models_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration_module, "MAX_MODELS", 3)
     calibration = calibrated(1.5)
     for n in range(2):
-        calibration.estimate_for_comparison(BODY, "one", f"m{n}")
+        calibration.needs_comparison("one", f"m{n}")
     assert calibration.apply_correction(1000, "one", "m") == 1500, "the model was used most recently"
     for n in range(3):
-        calibration.estimate_for_comparison(BODY, "one", f"n{n}")
+        calibration.needs_comparison("one", f"n{n}")
     assert calibration.apply_correction(1000, "one", "m") == 1000
 
 

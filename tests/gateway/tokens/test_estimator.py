@@ -6,15 +6,19 @@ The expected counts of texts are the mean of five tokenizers: GPT-4o, Llama 3, Q
 from __future__ import annotations
 
 import json
+import random
 import time
 from base64 import b64encode
 from typing import Any
 
 import pytest
 
-from interlingua.gateway.tokens.estimator import TOKENS_PER_PAGE, estimate_tokens
+from interlingua.gateway.tokens.estimator import NO_CONVERSATION, TOKENS_PER_PAGE, estimate_tokens, measure_items
 from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_size, image_tokens
 from interlingua.gateway.tokens.text_estimator import text_tokens
+from tests.support.agent_sessions import RandomSession
+from tests.support.budget import examples
+from tests.support.request_forms import WIRES
 
 TEXTS = {
     "English": (
@@ -78,7 +82,9 @@ def test_text_estimate_is_close_to_tokenizers(name: str) -> None:
 
 def test_sample_of_long_text_is_representative() -> None:
     texts = [TEXTS[name][0] for name in ("English", "Python", "JSON", "German", "spaces")] * 100
-    assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample_chars=10**9), rel=0.08)
+    joined = "\n".join(texts)
+    assert text_tokens([joined]) == pytest.approx(text_tokens([joined], whole_chars=10**9), rel=0.08)
+    assert text_tokens([joined]) == pytest.approx(text_tokens(texts), rel=0.08)
 
 
 @pytest.mark.parametrize("text", ["", "\ud83d", "\0", "=" * 9, "\u2192" * 9, "a" * 100_000, " " * 100_000])
@@ -181,6 +187,20 @@ def test_tools_are_counted_as_json() -> None:
     tool = {"type": "function", "name": "read", "parameters": json.loads(TEXTS["JSON"][0])}
     one, ten = (estimate_tokens({"input": "Hi", "tools": [tool] * n}) for n in (1, 10))
     assert ten - one == pytest.approx(9 * 65, rel=0.15)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_conversation_can_be_measured_in_parts(wire: str) -> None:
+    rng = random.Random(wire)
+    for _ in range(examples(100)):
+        session = RandomSession(wire, rng)
+        for _ in range(6):
+            session.next()
+        size, items = NO_CONVERSATION, session.items
+        while items:
+            count = rng.randint(1, len(items))
+            size, items = measure_items(size, items[:count]), items[count:]
+        assert size == measure_items(NO_CONVERSATION, session.items)
 
 
 MALFORMED: list[Any] = [

@@ -1,17 +1,15 @@
-"""Request bodies: reading within limits, decoding, and sharing of tool lists between requests."""
+"""Request bodies: reading within limits, and decoding."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object, read_json
@@ -20,10 +18,12 @@ from interlingua.errors import BadRequest, shorten
 from interlingua.gateway.aiohttp_internals import replace_queues
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
-from interlingua.gateway.http.memory_budget import MemoryShare
+from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.settings.schema import RequestLimits
+from interlingua.gateway.work_threads import WorkThreads
+from interlingua.translation.undecoded_request import UndecodedRequest
 
-__all__ = ["ToolListCache", "decode_body", "read_body"]
+__all__ = ["RequestBody", "decode_body", "read_body"]
 
 _WBITS_BY_ENCODING = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """Supported content encodings, and the `wbits` argument of `zlib` for each."""
@@ -116,11 +116,16 @@ def _decompressor_for(encoding: str) -> zlib._Decompress | None:
     return zlib.decompressobj(wbits=_WBITS_BY_ENCODING[encoding.lower()])
 
 
-def decode_body(data: bytes, limits: RequestLimits) -> dict[str, Any]:
-    """Decode the request body. Raises TooLarge or BadRequest."""
+def check_value_count(data: bytes, limits: RequestLimits) -> None:
+    """Raise TooLarge if the body has more JSON values than the limit."""
     if not has_at_most_values(data, limits.values):
         message = f"the request body has more than {limits.values:,} JSON values"
         raise TooLarge(message, "send less, or increase limits.values")
+
+
+def decode_body(data: bytes, limits: RequestLimits) -> dict[str, Any]:
+    """Decode the request body. Raises TooLarge or BadRequest."""
+    check_value_count(data, limits)
     decoded = read_json(data.removeprefix(BOM_UTF8), dict[str, Any])
     if decoded is not None:  # a copy of the body as text, which can need much more memory, is for special cases only
         return decoded
@@ -145,40 +150,70 @@ def _too_large(limits: RequestLimits) -> TooLarge:
     return TooLarge(f"the request body is larger than {limits.body:,} bytes", "send less, or increase limits.body")
 
 
-MAX_CACHED_TOOL_LISTS = 16
-"""Number of tool lists in the cache; the least recently used ones are evicted."""
-MAX_CACHED_TOOL_LIST_BYTES = 256 * 1024
-"""Larger tool lists (in bytes of JSON) are not cached."""
+class RequestBody:
+    """Body of a client's request. It is decoded as a whole only if that is needed.
 
-
-class ToolListCache:
-    """Cache of decoded tool lists, keyed by their JSON.
-
-    Requests with the same tools share one list object, which saves memory. Therefore no code may modify the contents of
-    a request. Several threads can use the cache.
+    Args:
+        data: The body.
+        limits: The limits for its contents.
+        conversation_field: Name of the field that holds the conversation.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lists: OrderedDict[bytes, list[Any]] = OrderedDict()
+    __slots__ = ("_conversation_field", "_data", "_decoded", "_dropped", "_limits", "undecoded")
 
-    def share_tools(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Replace the tools of the request by the equal list of an earlier request, if there is one."""
-        tools = body.get("tools")
-        if isinstance(tools, list) and tools:
-            body["tools"] = self._cached(tools)
-        return body
+    def __init__(self, data: bytes, limits: RequestLimits, conversation_field: str) -> None:
+        self._data = data
+        self._limits = limits
+        self._conversation_field = conversation_field
+        self._decoded: dict[str, Any] | None = None
+        self._dropped: tuple[str, ...] = ()
+        self.undecoded: UndecodedRequest | None = None
+        """The body with its top level decoded; None if it cannot be read like that, or was replaced."""
 
-    def _cached(self, tools: list[Any]) -> list[Any]:
-        try:
-            encoded = msgspec.json.encode(tools)
-        except (ValueError, OverflowError, RecursionError):  # lone surrogates, large numbers, deep nesting
-            return tools
-        if len(encoded) > MAX_CACHED_TOOL_LIST_BYTES:
-            return tools
-        with self._lock:
-            cached = self._lists.setdefault(encoded, tools)
-            self._lists.move_to_end(encoded)
-            if len(self._lists) > MAX_CACHED_TOOL_LISTS:
-                self._lists.popitem(last=False)
-        return cached
+    def scan(self) -> None:
+        """Check the size of the body, and read its top level. Raises TooLarge."""
+        check_value_count(self._data, self._limits)
+        self.undecoded = UndecodedRequest.read(self._data, self._conversation_field)
+
+    @property
+    def is_decoded(self) -> bool:
+        """True if the whole body is decoded."""
+        return self._decoded is not None
+
+    def get(self, name: str) -> Any:
+        """Return the value of a field; None if it is missing. Raises BadRequest if the body is invalid."""
+        if self._decoded is None and self.undecoded is not None:
+            with suppress(ValueError, RecursionError):
+                return self.undecoded.get(name)
+        return self.decode().get(name)
+
+    def decode(self) -> dict[str, Any]:
+        """Return the whole body. Raises TooLarge or BadRequest."""
+        if self._decoded is None:
+            decoded = decode_body(self._data, self._limits)
+            self._decoded = {name: value for name, value in decoded.items() if name not in self._dropped}
+        return self._decoded
+
+    async def decode_in_thread(self, client_id: str, work_threads: WorkThreads, memory: MemoryShare) -> dict[str, Any]:
+        """Return the whole body. Its memory is counted before it is decoded. Raises OutOfMemory, too."""
+        if self._decoded is not None:
+            return self._decoded
+        size = await work_threads.run(client_id, len(self._data), decoded_size, self._data)
+        memory.resize(max(memory.size, size))
+        return await work_threads.run(client_id, len(self._data), self.decode)
+
+    def drop(self, name: str) -> None:
+        """Remove a field."""
+        self._dropped = (*self._dropped, name)
+        if self.undecoded is not None:
+            self.undecoded = self.undecoded.without(name)
+        if self._decoded is not None:
+            self._decoded = {key: value for key, value in self._decoded.items() if key != name}
+
+    def replace(self, decoded: dict[str, Any]) -> None:
+        """Set another body."""
+        self._decoded, self.undecoded, self._data = decoded, None, b""
+
+    def clear(self) -> None:
+        """Release the memory."""
+        self.replace({})

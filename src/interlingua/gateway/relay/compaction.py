@@ -18,7 +18,8 @@ from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.event_stream import EventStream
-from interlingua.gateway.response_store.stored_exchange import input_items
+from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID, input_items
+from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.wires.streaming.sse import encode_event
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "compaction_object",
     "has_compaction",
     "is_triggered",
+    "refers_to_state",
     "response_frames",
     "summary_request",
     "unseal_summaries",
@@ -35,6 +37,7 @@ __all__ = [
 Json = dict[str, Any]
 
 COMPACTION, TRIGGER = "compaction", "compaction_trigger"
+_STATE_TYPES = (COMPACTION, TRIGGER, "item_reference")
 SEAL_PURPOSE = "compaction"
 """Stands for the wire in envelopes of summaries, so that they are not taken for thinking."""
 SUMMARY_PROMPT = (
@@ -83,6 +86,17 @@ class SummaryStream(EventStream):
         if not _text(response).strip():
             raise SummaryFailed(502, {"message": "the model wrote no summary"})
         return response
+
+
+def refers_to_state(request: UndecodedRequest) -> bool:
+    """Return whether a request refers to something stored, has a sealed summary, or asks for one. True if unknown."""
+    if any(name in request.fields for name in (PREVIOUS_ID, CONVERSATION, "background")):
+        return True
+    try:
+        items = request.item_types() if request.has_items else []
+    except (ValueError, RecursionError):
+        return True
+    return any(item.type in _STATE_TYPES or (item.type is None and item.role is None) for item in items)
 
 
 def has_compaction(body: Json) -> bool:

@@ -18,14 +18,10 @@ from interlingua.events import Finding
 from interlingua.gateway.aiohttp_internals import release_metadata, replace_queues, take_before_error
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge, returned_headers
-from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
+from interlingua.gateway.http.memory_budget import COPIES, MemoryShare, decoded_size
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.upstream_request import (
-    ClientRequest,
-    UpstreamRequest,
-    prepare_upstream_request,
-)
+from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPreparation, UpstreamRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
@@ -41,6 +37,7 @@ from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
+from interlingua.translation.request_cache import RequestCache
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 from interlingua.upstreams.refusals import Refusal, RefusalKind, recognize_refusal
@@ -65,6 +62,7 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     capabilities: CapabilityMemory
     server_probes: ServerProbes
     work_threads: WorkThreads
+    request_cache: RequestCache
 
 
 class UpstreamReply(msgspec.Struct):
@@ -106,6 +104,7 @@ class UpstreamFailover:
         "_memory",
         "_observer",
         "_record",
+        "_request_cache",
         "_retry_policies",
         "_server_probes",
         "_session",
@@ -128,6 +127,7 @@ class UpstreamFailover:
         self._capabilities = access.capabilities
         self._server_probes = access.server_probes
         self._work_threads = access.work_threads
+        self._request_cache = access.request_cache
         self._client_request = client_request
         self._record = record
         self._observer = observer
@@ -174,10 +174,15 @@ class UpstreamFailover:
         return await self._translate_request(self._capabilities.apply(described, client_request.client_id))
 
     async def _translate_request(self, route: Route) -> UpstreamRequest:
-        size, arguments = self._client_request.body_size, (self._settings, self._calibration, self._record)
-        upstream_request = await self._work_threads.run(
-            self._client_request.client_id, size, prepare_upstream_request, self._client_request, route, *arguments
+        client_request = self._client_request
+        preparation = RequestPreparation(
+            client_request, route, self._settings, self._calibration, self._record, self._request_cache
         )
+        upstream_request = await self._continue_earlier(preparation)
+        if upstream_request is None:
+            client_id, size = client_request.client_id, client_request.body_size
+            await client_request.body.decode_in_thread(client_id, self._work_threads, self._memory)
+            upstream_request = await self._work_threads.run(client_id, size, preparation.run_whole)
         if tokens := upstream_request.truncated_tokens:
             message = f"about {tokens} tokens for a context of {route.window}: {route.name} removes the beginning"
             self._report("prompt-truncated", message)
@@ -185,6 +190,18 @@ class UpstreamFailover:
         # It can be larger than the client's, because sealed thinking is unpacked.
         self._memory.resize(max(self._memory.size, 2 * len(upstream_request.exchange.body)))
         return upstream_request
+
+    async def _continue_earlier(self, preparation: RequestPreparation) -> UpstreamRequest | None:
+        """Translate a request with the help of earlier ones. None if it has to be translated as a whole."""
+        client_id, body_size = self._client_request.client_id, self._client_request.body_size
+        translation = await self._work_threads.scan(client_id, body_size, preparation.plan)
+        if translation is None:
+            return None
+        new_json = translation.new_json
+        new_size = await self._work_threads.run(client_id, len(new_json), decoded_size, new_json)
+        known_bytes = body_size - len(new_json)
+        self._memory.resize(max(self._memory.size, COPIES * known_bytes + new_size))
+        return await self._work_threads.run(client_id, len(new_json), preparation.run, translation)
 
     async def _prepare_next(self, remaining: list[Route]) -> UpstreamRequest | None:
         """Return the request for the next route that it can be translated for; None if there is none."""
@@ -246,13 +263,14 @@ class UpstreamFailover:
         """Return the request without what the upstream refused, and remember it; None if no change can help."""
         client_request, calibration = self._client_request, self._calibration
         self._capabilities.learn(route, client_request.client_id, refusal)
+        body = await client_request.body.decode_in_thread(client_request.client_id, self._work_threads, self._memory)
         corrected = await self._work_threads.run(
             client_request.client_id,
             client_request.body_size,
             corrected_route,
             route,
             refusal,
-            lambda: calibration.count(client_request.body, route.name, route.model),
+            lambda: calibration.count(body, route.name, route.model),
         )
         return None if corrected is None else await self._translate_request(corrected)
 

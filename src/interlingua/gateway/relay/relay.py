@@ -28,8 +28,8 @@ from interlingua.gateway.http.error_responses import (
     returned_headers,
 )
 from interlingua.gateway.http.event_stream import EventStream
-from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES, decoded_size
-from interlingua.gateway.http.request_body import decode_body, read_body
+from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES
+from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import NO_TRACE
@@ -40,6 +40,7 @@ from interlingua.gateway.relay.compaction import (
     compaction_object,
     has_compaction,
     is_triggered,
+    refers_to_state,
     response_frames,
     summary_request,
     unseal_summaries,
@@ -58,6 +59,7 @@ from interlingua.gateway.state import GatewayState
 from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
+from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
@@ -283,42 +285,49 @@ class Relay:
             capabilities=gateway.capabilities,
             server_probes=gateway.server_probes,
             work_threads=gateway.work_threads,
+            request_cache=gateway.request_cache,
         )
 
     async def _count_client_request(self, counted: CountedRequest, client_request: ClientRequest) -> None:
         """Count the stream and the expected tokens of the request. Raises RateLimited if it is over a limit."""
         limits, calibration = self._config.settings.client_limits, self._gateway.token_calibration
+        client_id, work_threads = client_request.client_id, self._gateway.work_threads
         if client_request.stream:
             counted.begin_stream(limits)
         if limits.tokens_per_minute:
-            counted.reserve_tokens(
-                await self._gateway.work_threads.run(
-                    client_request.client_id,
-                    self._body_size,
-                    calibration.count,
-                    client_request.body,
-                    "",
-                    client_request.model,
-                ),
-                limits,
+            body = await client_request.body.decode_in_thread(client_id, work_threads, self._memory)
+            tokens = await work_threads.run(
+                client_id, self._body_size, calibration.count, body, "", client_request.model
             )
+            counted.reserve_tokens(tokens, limits)
 
-    async def _read_request_body(self, client_id: str) -> dict[str, Any]:
+    async def _read_request_body(self, client_id: str) -> RequestBody:
         limits = self._config.settings.limits
         if self._event_stream is None:
             data = await read_body(self._request, limits, self._memory)
         else:
             data = self._event_stream.body
         self._body_size, work_threads = len(data), self._gateway.work_threads
-        self._memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
+        self._memory.resize(COPIES * len(data))
         if self._observer:
             self._observer.on_request(self._request.headers, data)
-        return await work_threads.run(client_id, len(data), self._decode_body, data)
+        body = RequestBody(data, limits, get_wire(self._wire).TRAITS.conversation_field)
+        await work_threads.scan(client_id, len(data), body.scan)
+        if body.undecoded is None or self._has_state(body.undecoded):
+            await body.decode_in_thread(client_id, work_threads, self._memory)
+        return body
 
-    def _decode_body(self, data: bytes) -> dict[str, Any]:
-        return self._gateway.tool_list_cache.share_tools(decode_body(data, self._config.settings.limits))
+    def _has_state(self, request: UndecodedRequest) -> bool:
+        """Return whether the gateway may have to change what the request refers to, or to store it."""
+        api = get_wire(self._wire).HTTP_API
+        if not api.stores_replies and not api.compact_path:
+            return False
+        is_stored = (
+            self._gateway.response_store is not None and api.stores_replies and request.get("store") is not False
+        )
+        return self._compacts or is_stored or refers_to_state(request)
 
-    def _client_request(self, body: dict[str, Any], client_id: str) -> ClientRequest:
+    def _client_request(self, body: RequestBody, client_id: str) -> ClientRequest:
         model = body.get("model")
         if not isinstance(model, str) or not model:
             received = "nothing" if model is None else f"{model!r:.60}"
@@ -344,8 +353,13 @@ class Relay:
         self, store: ResponseStore, client_request: ClientRequest, routes: list[Route]
     ) -> ClientRequest:
         """Add what the request continues to its input, and prepare to store the response. Returns the request."""
-        body, owner = client_request.body, self._config.owner_for(client_request.client_id)
-        resolved = await resolve_input(store, owner, body, keep_unknown=self._has_same_wire(routes))
+        has_same_wire = self._has_same_wire(routes)
+        if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
+            if not has_same_wire:
+                client_request.body.drop("store")
+            return client_request
+        body, owner = client_request.body.decode(), self._config.owner_for(client_request.client_id)
+        resolved = await resolve_input(store, owner, body, keep_unknown=has_same_wire)
         if resolved.added_bytes:
             self._body_size += resolved.added_bytes
             if self._body_size > (limit := self._config.settings.limits.body):
@@ -371,10 +385,10 @@ class Relay:
                 self._stream = RecordingStream(self._request, self._stored_exchange.save)
             else:
                 self._event_stream.save = self._stored_exchange.save
-        body = resolved.body
-        if not self._has_same_wire(routes):  # the gateway has done what they ask for, and no upstream has these fields
-            body = {key: value for key, value in body.items() if key != "store"}
-        return msgspec.structs.replace(client_request, body=body, body_size=self._body_size)
+        client_request.body.replace(resolved.body)
+        if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
+            client_request.body.drop("store")
+        return msgspec.structs.replace(client_request, body_size=self._body_size)
 
     def _has_same_wire(self, routes: list[Route]) -> bool:
         """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""
@@ -382,17 +396,19 @@ class Relay:
 
     def _read_compaction(self, client_request: ClientRequest, routes: list[Route]) -> ClientRequest:
         """Read the sealed summaries in the input, and whether the client wants a new one."""
-        body, has_same_wire = client_request.body, self._has_same_wire(routes)
+        if not client_request.body.is_decoded:  # it has nothing of the kind
+            return client_request
+        body, has_same_wire = client_request.body.decode(), self._has_same_wire(routes)
         if has_compaction(body):
             max_bytes = self._config.settings.limits.seals
             body = unseal_summaries(body, client_request.seal_key, max_bytes, keep_unknown=has_same_wire)
-            client_request = msgspec.structs.replace(client_request, body=body)
+            client_request.body.replace(body)
         self._compacts = self._compacts or (is_triggered(body) and not has_same_wire)
         return client_request
 
     async def _compact(self, client_request: ClientRequest) -> web.StreamResponse:
         """Ask the model for a summary of the conversation, and send it as a sealed item."""
-        stream = SummaryStream(self._request, summary_request(client_request.body))
+        stream = SummaryStream(self._request, summary_request(client_request.body.decode()))
         counted_request, self._counted_request = self._counted_request, None
         interval = self._config.settings.keepalive
         async with EarlyKeepAlive(self._stream, interval, self._headers) if client_request.stream else nullcontext():
@@ -411,7 +427,7 @@ class Relay:
 
     async def _start_background(self, client_request: ClientRequest, exchange: StoredExchange) -> web.StreamResponse:
         """Run the request in the background. Returns the response as it is now, or a stream that follows it."""
-        stream = BackgroundStream(self._request, client_request.body, exchange)
+        stream = BackgroundStream(self._request, client_request.body.decode(), exchange)
         await stream.create()
         counted_request, self._counted_request = self._counted_request, None
         relay = Relay(self._gateway, self._request, self._wire, stream, counted_request)

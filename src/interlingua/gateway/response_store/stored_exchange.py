@@ -16,7 +16,16 @@ from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
 
-__all__ = ["PREVIOUS_ID", "ItemNotFound", "StoredExchange", "input_items", "item_ids", "output_items", "resolve_input"]
+__all__ = [
+    "CONVERSATION",
+    "PREVIOUS_ID",
+    "ItemNotFound",
+    "StoredExchange",
+    "input_items",
+    "item_ids",
+    "output_items",
+    "resolve_input",
+]
 
 Json = dict[str, Any]
 

@@ -168,6 +168,10 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     buffered replies. The memory of decoded JSON is estimated; a text needs about three times its size. Beyond the
     budget, requests receive 503 with `retry-after`, and streams end with an error. Requests that hold up to 64 KiB are
     never refused. Default: 1 GiB."""
+    conversations: Annotated[int, Meta(ge=0)] = 32 * 1024 * 1024
+    """Memory per worker for conversations of earlier requests, in bytes. An agent sends its whole conversation with
+    each request; a worker that has it in memory translates only what is new. The conversations of a client help no
+    other client. The least recently used ones are dropped first. 0: no conversation is kept. Default: 32 MiB."""
     connections: Annotated[int, Meta(ge=1)] = 8192
     """Maximum number of open client connections, over all workers. Further connections receive 503 with `retry-after`,
     except for health checks. Each worker uses a lower number if it may not open enough files (`ulimit -n`)."""

@@ -35,8 +35,8 @@ MIN_FACTOR, MAX_FACTOR = 0.5, 2.5
 """Bounds of the correction factor."""
 BYTES_PER_TOKEN = 4
 """Average size of a token, for estimates by size alone."""
-COUNT_SAMPLE_CHARS = 64 * 1024
-"""Sample size for token count requests, which can take more time than other estimates."""
+COUNT_WHOLE_CHARS = 8 * 1024
+"""Texts up to this length are analysed as a whole for token count requests, which can take more time than others."""
 
 
 class UsageCompared(msgspec.Struct, array_like=True, frozen=True):
@@ -78,22 +78,17 @@ class EstimateCalibration:
     def count(self, body: dict[str, Any], upstream: str, model: str) -> int:
         """Return the corrected estimate for a token count request."""
         calibration = self._models.get((upstream, model)) or _ModelCalibration()
-        return round(estimate_tokens(body, model, COUNT_SAMPLE_CHARS) * calibration.factor)
+        return round(estimate_tokens(body, model, COUNT_WHOLE_CHARS) * calibration.factor)
 
-    def estimate_for_comparison(self, body: dict[str, Any], upstream: str, model: str) -> int | None:
-        """Return the uncorrected estimate of a request for comparison with the usage that the upstream will report.
-
-        Returns:
-            None if this request need not be compared.
-        """
+    def needs_comparison(self, upstream: str, model: str) -> bool:
+        """Return whether the estimate of this request is compared with the usage that the upstream will report."""
         calibration = self._calibration_for(upstream, model)
         calibration.requests += 1
-        should_compare = (
+        return (
             calibration.usage_missing
             or calibration.comparisons < INITIAL_COMPARISONS
             or calibration.requests % COMPARISON_INTERVAL_REQUESTS == 0
         )
-        return estimate_tokens(body, model) if should_compare else None
 
     def apply_correction(self, tokens: int, upstream: str, model: str) -> int:
         return max(1, round(tokens * self._calibration_for(upstream, model).factor))

@@ -42,6 +42,9 @@ class AdaptFindings:
                 joined._counts[key] = joined._counts.get(key, 0) + count
         return joined
 
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
     def findings(self) -> list[Finding]:
         return [
             Finding(kind, message.format(count) if count else message)

@@ -14,7 +14,7 @@ import msgspec
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.core.tools import TOOL_FOUND_TEXT, Tool, is_hosted
+from interlingua.core.tools import TOOL_FOUND_TEXT, SharedTools, Tool, is_hosted
 from interlingua.errors import BadRequest
 
 __all__ = [
@@ -163,6 +163,8 @@ def visible_tools(request: Request, wire: str) -> list[Tool]:
 
     Deferred tools, which the model has to search for first, are offered only on the client's own wire.
     """
+    if isinstance(request.tools, SharedTools):  # none of them is deferred
+        return request.tools
     return [tool for tool in request.tools if _is_visible(tool, request, wire)]
 
 

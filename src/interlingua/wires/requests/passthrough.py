@@ -11,13 +11,12 @@ import msgspec
 
 from interlingua.core.options import Options
 from interlingua.core.request import Message, Request
-from interlingua.core.tools import Tool
+from interlingua.core.tools import SharedTools, Tool
 from interlingua.errors import BadRequest
 from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json, RequestCodec, TurnCodec, Wire
 from interlingua.wires.requests.object_reader import ObjectReader
-from interlingua.wires.requests.shared_tools import SharedTools
 from interlingua.wires.requests.tool_reader import read_tools
 
 __all__ = ["PreservedBody", "is_written_alike", "preserve_items", "preserve_unchanged"]
@@ -85,12 +84,12 @@ def _with_valid_tools(merged: Json, target: Json, request: Request, wire: Wire) 
     tools, written = merged.get(TOOLS), target.get(TOOLS)
     if not isinstance(written, list) or tools == written:
         return merged
-    shared = request.tools if isinstance(request.tools, SharedTools) else None
-    same = shared.kept.get(wire.NAME) if shared is not None else None
-    if same is None:
-        same = _try_read_tools(tools) == _try_read_tools(written)
-    if shared is not None:
-        shared.kept[wire.NAME] = same
+
+    def means_same() -> bool:
+        return _try_read_tools(tools) == _try_read_tools(written)
+
+    offered = request.tools
+    same = offered.derive(("same", wire.NAME), means_same) if isinstance(offered, SharedTools) else means_same()
     return merged if same else {**merged, TOOLS: written}
 
 
@@ -135,8 +134,10 @@ def preserve_items(
     if not len(items) == len(baseline) == len(target):
         return None
     merged = [_merge(*triple) for triple in zip(items, baseline, target, strict=True)]
-    if merged != target and _try_read_turns(merged, turns) != _try_read_turns(target, turns):
-        return None
+    if merged != target:
+        target_messages = _try_read_turns(target, turns)
+        if target_messages is None or _try_read_turns(merged, turns) != target_messages:
+            return None
     return merged, findings if profile else _new_findings(findings, baseline_findings)
 
 

@@ -15,21 +15,10 @@ import msgspec
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.core.findings import FindingCollector
 from interlingua.core.request import Request
-from interlingua.core.tools import Tool
+from interlingua.core.tools import SharedTools
 from interlingua.events import Finding
 
-__all__ = ["SharedToolList", "SharedTools", "write_shared"]
-
-
-class SharedTools(list[Tool]):
-    """Tools that were read from a `SharedToolList`. No code may modify them."""
-
-    def __init__(self, tools: list[Tool]) -> None:
-        super().__init__(tools)
-        self.written: dict[tuple[str, str], tuple[list[msgspec.Raw], list[Finding]]] = {}
-        """What is written for them, with its findings, by the wires of upstream and client."""
-        self.kept: dict[str, bool] = {}
-        """Whether the client's own JSON means the same as what is written on the same wire."""
+__all__ = ["SharedToolList", "write_shared"]
 
 
 class SharedToolList(list[Any]):
@@ -39,6 +28,8 @@ class SharedToolList(list[Any]):
         super().__init__(tools)
         self.read: tuple[SharedTools, list[dict[str, Any]]] | None = None
         """The tools that the client runs, and the hosted tools; None until they are read."""
+        self.measure: Any = None
+        """Any measure of the tools, for the code that shares them."""
 
     @cached_property
     def encoded(self) -> msgspec.Raw:
@@ -60,11 +51,12 @@ def write_shared(
     tools = request.tools
     if not isinstance(tools, SharedTools):
         return write(request, notes)
-    known = tools.written.get((wire, request.wire))
-    if known is None:
+
+    def write_once() -> tuple[list[msgspec.Raw], list[Finding]]:
         own_notes = FindingCollector()
-        encoded = [msgspec.Raw(encode_json(tool)) for tool in write(request, own_notes)]
-        known = tools.written[wire, request.wire] = (encoded, own_notes.findings)
-    for finding in known[1]:
+        return [msgspec.Raw(encode_json(tool)) for tool in write(request, own_notes)], own_notes.findings
+
+    encoded, findings = tools.derive(("written", wire, request.wire), write_once)
+    for finding in findings:
         notes.report(finding.kind, finding.message, finding.place)
-    return list(known[0])
+    return encoded

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.core.tools import Tool, is_hosted
+from interlingua.core.tools import SharedTools, Tool, is_hosted
 from interlingua.wires.requests.object_reader import ObjectReader
-from interlingua.wires.requests.shared_tools import SharedToolList, SharedTools
+from interlingua.wires.requests.shared_tools import SharedToolList
 
 __all__ = ["read_tools"]
 

@@ -1,0 +1,67 @@
+"""The cache of earlier requests: equal tool lists of a client share one object, and its memory is bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from interlingua.translation.request_cache import MAX_TOOL_LIST_BYTES, MAX_TOOL_LISTS, RequestCache, _common_length
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "input_schema": {"type": "object"}, **more}
+
+
+def encode(tools: Any) -> bytes:
+    return json.dumps(tools).encode()
+
+
+def test_equal_tool_lists_share_one_object() -> None:
+    cache = RequestCache()
+    first, second = (cache.share_tools("me", encode([tool("a"), tool("b")])) for _ in range(2))
+    assert first is second
+    assert first == [tool("a"), tool("b")]
+    assert cache.share_tools("you", encode([tool("a"), tool("b")])) is not first, "another client"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([tool("a")], [tool("b")]),
+        ([tool("a", limit=1)], [tool("a", limit=1.0)]),
+        ([tool("a", limit=1)], [tool("a", limit=True)]),
+        ([{"name": "a", "x": 1}], [{"x": 1, "name": "a"}]),
+    ],
+)
+def test_different_tool_lists_are_not_shared(first: list[Any], second: list[Any]) -> None:
+    cache = RequestCache()
+    cache.share_tools("me", encode(first))
+    assert json.dumps(cache.share_tools("me", encode(second))) == json.dumps(second)
+
+
+@pytest.mark.parametrize("tools", [None, [], {}, "x", [tool("a", x="y" * MAX_TOOL_LIST_BYTES)]], ids=str)
+def test_tools_that_are_not_kept(tools: Any) -> None:
+    cache = RequestCache()
+    assert cache.share_tools("me", encode(tools)) == tools
+    assert not cache._tool_lists
+
+
+def test_least_recently_used_lists_are_evicted() -> None:
+    cache = RequestCache()
+    for n in range(MAX_TOOL_LISTS + 3):
+        cache.share_tools("me", encode([tool("often")]))
+        cache.share_tools("me", encode([tool(f"t{n}")]))
+    kept = [json.loads(text)[0]["name"] for _, text in cache._tool_lists]
+    assert len(kept) == MAX_TOOL_LISTS
+    assert "often" in kept
+    assert "t0" not in kept
+
+
+@pytest.mark.parametrize("common", [0, 1, 255, 256, 257, 1000, 5000])
+@pytest.mark.parametrize(("left", "right"), [("", ""), ("a", ""), ("a", "b"), ("a" * 3000, "b" * 10)])
+def test_common_length_of_two_texts(common: int, left: str, right: str) -> None:
+    text = "x" * common
+    for start in {0, common // 2, common}:
+        assert _common_length((text + left).encode(), (text + right).encode(), start) == common
