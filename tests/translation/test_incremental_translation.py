@@ -12,11 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from bench.traffic import agent_session
+from interlingua.common.jsontext.value_count import count_separators
 from interlingua.core.options import Limits, Options
 from interlingua.errors import BadRequest
 from interlingua.translation import incremental_translation
 from interlingua.translation.exchange import Exchange, UpstreamTarget, plan_translation
 from interlingua.translation.request_cache import RequestCache
+from interlingua.translation.request_translation import translate_body
 from interlingua.translation.turn_translation import translate_turns
 from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.upstreams import get_profile, list_profiles
@@ -182,6 +184,38 @@ def test_only_new_turns_are_translated(source: str, target: str, translated_item
         translate(source, data, target_of(target), cache=cache)
     counts = [len(json.loads(data)[FIELDS[source]]) for data in SESSIONS[source]]
     assert translated_items[1:] == [later - earlier for earlier, later in pairwise(counts)]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", WIRES)
+def test_settings_and_tools_are_translated_once(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    def counting(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return translate_body(*args)
+
+    monkeypatch.setattr(incremental_translation, "translate_body", counting)
+    cache = RequestCache()
+    for data in SESSIONS[source]:
+        translate(source, data, target_of(target), cache=cache)
+    assert count == 2  # for the first question and for results of tools: some upstreams cannot think between them
+    changed = {**json.loads(SESSIONS[source][-1]), "temperature": 0.5}
+    translate(source, encode(changed), target_of(target), cache=cache)
+    assert count == 3
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_bound_of_the_number_of_values(wire: str) -> None:
+    cache = RequestCache()
+    for data in SESSIONS[wire]:
+        request = UndecodedRequest.read(data, FIELDS[wire])
+        assert request is not None
+        translation = plan_translation(wire, request, target_of(wire), OPTIONS, cache)
+        assert translation is not None
+        assert count_separators(data) <= translation.max_value_count + 1 < 1.2 * count_separators(data)
+        translation.run()
 
 
 def with_marks_at_end(body: Json) -> bytes:

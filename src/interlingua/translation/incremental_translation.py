@@ -12,11 +12,13 @@ the next request finds them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from interlingua.common.jsontext.codec import encode_json
+from interlingua.common.jsontext.value_count import count_separators
 from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool
 from interlingua.errors import BadRequest
@@ -26,6 +28,7 @@ from interlingua.translation.request_cache import (
     Cut,
     RequestCache,
     TranslatedConversation,
+    TranslatedHead,
 )
 from interlingua.translation.request_translation import (
     RequestContext,
@@ -128,13 +131,22 @@ class IncrementalTranslation:
             return None
         return cls(request, context, model, cache, owner)
 
-    @property
+    @cached_property
     def new_json(self) -> bytes:
         """The JSON that has to be decoded: fields and items that no earlier request had."""
         start = self._match.cut.source_end if self._match is not None and self._match.cut is not None else 0
         large_fields = (self._request.conversation_field, TOOLS)
         fields = [bytes(value) for name, value in self._request.fields.items() if name not in large_fields]
         return b",".join([*fields, self._source[start:]])
+
+    @property
+    def max_value_count(self) -> int:
+        """The largest number of JSON values that the request can have."""
+        cut = self._match.cut if self._match is not None else None
+        known = cut.separators if cut is not None else 0
+        return (
+            known + count_separators(self.new_json) + count_separators(self._encoded_tools) + len(self._request.fields)
+        )
 
     def run(self, fit: Callable[[Any, list[Any]], Profile] | None = None) -> EncodedRequest | None:
         """Translate the request.
@@ -160,15 +172,16 @@ class IncrementalTranslation:
         before_last = translated[-2].state if len(translated) > 1 else start.state
         tail = Tail(translated[-1].messages, before_last.adapted, state.found_tools)
         context = self._context if fit is None else replace(self._context, profile=fit(state.measure, tools))
-        head = translate_body(self._head_body(start.system_items, tools), context, tail)
+        translated_head = self._translate_head(start, tools, tail, state, context)
+        head = translated_head.translated
         if head.original.continues or self._writes_other_tools(offered, head.request.tools):
             raise NotResumable
         self._check_preserved(head, state)
         findings = state.findings.followed_by(head.findings)
         if findings.written and findings.keeps_roles and findings.is_uneven:
             raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
-        outputs = [start.output, *(_encode_items(turns.items) for turns in translated)]
-        self._store(start, parts, translated, outputs)
+        outputs = [*start.outputs, *(_encode_items(turns.items) for turns in translated)]
+        self._store(start, parts, translated, outputs, translated_head)
         if head.added:
             profile = profile_for_model(context.profile, self._model)
             added, _ = self._target_codec.write(replace(head.request, system=[], messages=head.added), profile)
@@ -192,13 +205,13 @@ class IncrementalTranslation:
             for n, cut in reversed(list(enumerate(cuts))):
                 items = _items_after(self._source, cut.source_end)
                 if items and is_from_model(items[0]):
-                    output = conversation.output[: cut.output_end]
-                    return _Start(items, cut.source_end, output, conversation.system_items, cut.state, cuts[: n + 1])
+                    outputs = conversation.outputs[: cut.output_count]
+                    return _Start(items, cut.source_end, outputs, conversation.system_items, cut.state, cuts[: n + 1])
         items = _decode_items(self._source)
         count = next((n for n, item in enumerate(items) if not self._source_codec.is_system_prompt(item)), len(items))
         measure = self._cache.measure(None, items[:count], self._model)
         state = replace(NO_CONVERSATION, item_count=count, measure=measure)
-        return _Start(items[count:], 0, b"", items[:count], state, ())
+        return _Start(items[count:], 0, (), items[:count], state, ())
 
     def _divide(self, start: _Start) -> list[_Part]:
         """Divide the new items into those that an earlier request had, too, and the rest."""
@@ -206,7 +219,7 @@ class IncrementalTranslation:
         sides = [self._source_codec.is_from_model(item) for item in start.items]
         if not sides or None in sides:
             raise NotResumable
-        end = len(self._source[:-1].rstrip(_WHITESPACE))
+        end = _end_before_bracket(self._source)
         known_end = min(match.common_bytes, len(match.conversation.source)) if match is not None else 0
         if known_end <= start.source_end:
             return [_Part(start.items, end, sides[-1] is False)]
@@ -228,6 +241,25 @@ class IncrementalTranslation:
         return translated
 
     # ── the upstream's request ────────────────────────────────────────────────────────────────────────────────────
+
+    def _translate_head(
+        self, start: _Start, tools: list[Any], tail: Tail, state: ConversationState, context: RequestContext
+    ) -> TranslatedHead:
+        """Translate all but the conversation, unless the earlier request had the same."""
+        large_fields, request = (self._request.conversation_field, TOOLS), self._request
+        fields = tuple([(name, b"" if name in large_fields else request.encoded(name)) for name in request.fields])
+        largest, signed_loop = context.profile.largest, state.adapted.signed_loop
+        known = self._match.conversation.head if self._match is not None and self._match.cut is not None else None
+        # The last message of the model, and the tools that a search has found, can change the settings.
+        depends_on_tail = bool(tail.found_tools) or tail.messages[-1].role == "assistant"
+        if (
+            known is not None
+            and not depends_on_tail
+            and (known.fields, known.largest, known.signed_loop) == (fields, largest, signed_loop)
+        ):
+            return known
+        head = translate_body(self._head_body(start.system_items, tools), context, tail)
+        return TranslatedHead(() if depends_on_tail else fields, largest, signed_loop, head)
 
     def _head_body(self, system_items: list[Json], tools: list[Any]) -> Json:
         """Return the client's request with nothing but the system prompt in its conversation."""
@@ -260,8 +292,8 @@ class IncrementalTranslation:
     def _assemble(self, written: Json, outputs: list[bytes]) -> Json:
         """Return the body with the conversation: what was written of it, and the encoded items that follow."""
         field = self._context.target.TRAITS.conversation_field
-        items = b",".join(filter(None, [_encode_items(written[field]), *outputs]))
-        body = {**written, field: msgspec.Raw(b"[%b]" % items)}
+        items = [item for output in filter(None, [_encode_items(written[field]), *outputs]) for item in (b",", output)]
+        body = {**written, field: msgspec.Raw(b"".join([b"[", *items[1:], b"]"]))}
         if isinstance(body.get(TOOLS), SharedToolList):
             body[TOOLS] = body[TOOLS].encoded
         return body
@@ -274,16 +306,19 @@ class IncrementalTranslation:
         parts: list[_Part],
         translated: list[TranslatedTurns],
         outputs: list[bytes],
+        head: TranslatedHead,
     ) -> None:
         """Keep this conversation, up to the last turn that is complete."""
-        cuts, output = list(start.cuts), b""
-        for part, turns, size in zip(parts, translated, range(2, len(outputs) + 1), strict=True):
+        cuts = list(start.cuts)
+        end, separators = start.source_end, cuts[-1].separators if cuts else 0
+        for part, turns, count in zip(parts, translated, range(len(start.outputs) + 1, len(outputs) + 1), strict=True):
+            separators += count_separators(self._source[end : part.source_end])
+            end = part.source_end
             if part.is_complete:
-                output = b",".join(filter(None, outputs[:size]))
-                cuts.append(Cut(part.source_end, len(output), turns.state))
+                cuts.append(Cut(part.source_end, count, separators, turns.state))
         if len(cuts) > len(start.cuts):
-            source = self._source[: cuts[-1].source_end]
-            kept = TranslatedConversation(source, output, start.system_items, tuple(cuts[-MAX_CUTS:]))
+            source, known = self._source[: cuts[-1].source_end], tuple(outputs[: cuts[-1].output_count])
+            kept = TranslatedConversation(source, known, start.system_items, tuple(cuts[-MAX_CUTS:]), head)
             self._cache.store(self._key, kept, self._match)
 
 
@@ -294,7 +329,7 @@ class _Start(msgspec.Struct, frozen=True):
     """The items from there on."""
     source_end: int
     """Size of the client's JSON up to there."""
-    output: bytes
+    outputs: tuple[bytes, ...]
     """The upstream's JSON for the items before."""
     system_items: list[Json]
     state: ConversationState
@@ -314,6 +349,12 @@ class _Part(msgspec.Struct, frozen=True):
 def _describe_tool(tool: Tool) -> tuple[str, ...]:
     """Return what the items of a call depend on."""
     return tool.name, tool.kind, tool.namespace, tool.local
+
+
+def _end_before_bracket(source: bytes) -> int:
+    """Return the position of the end of the last item of a list."""
+    end = len(source) - 1
+    return len(source[:end].rstrip(_WHITESPACE)) if source[end - 1 : end] in _WHITESPACE else end
 
 
 def _items_after(source: bytes, position: int) -> list[Json]:

@@ -16,11 +16,19 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from interlingua.translation.request_translation import Translated
 from interlingua.translation.turn_translation import ConversationState
 from interlingua.wires.base import Json
 from interlingua.wires.requests.shared_tools import SharedToolList
 
-__all__ = ["DEFAULT_CACHE_BYTES", "ConversationMatch", "Cut", "RequestCache", "TranslatedConversation"]
+__all__ = [
+    "DEFAULT_CACHE_BYTES",
+    "ConversationMatch",
+    "Cut",
+    "RequestCache",
+    "TranslatedConversation",
+    "TranslatedHead",
+]
 
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 MAX_CONVERSATIONS_PER_KEY = 32
@@ -50,9 +58,28 @@ class Cut(msgspec.Struct, frozen=True):
 
     source_end: int
     """Size of the client's JSON up to here."""
-    output_end: int
-    """Size of the upstream's JSON up to here."""
+    output_count: int
+    """Number of outputs up to here."""
+    separators: int
+    """Commas and brackets in the client's JSON up to here, see `count_separators`."""
     state: ConversationState
+
+
+class TranslatedHead(msgspec.Struct, frozen=True):
+    """Translation of the rest of a request: settings, tools and system prompt."""
+
+    fields: tuple[tuple[str, bytes], ...]
+    """The client's JSON of each field, in order. That of the conversation and of the tools is empty."""
+    largest: int
+    """The token limit of the upstream."""
+    signed_loop: bool | None
+    """What the settings depend on of the conversation, see `AdaptedTurns`."""
+    translated: Translated
+
+    @property
+    def size(self) -> int:
+        """Approximate memory in bytes, without the tools."""
+        return 2 * sum(len(name) + len(encoded) for name, encoded in self.fields)
 
 
 class TranslatedConversation(msgspec.Struct, frozen=True):
@@ -60,17 +87,21 @@ class TranslatedConversation(msgspec.Struct, frozen=True):
 
     source: bytes
     """The client's JSON: the list of items from its bracket to the end of the last item."""
-    output: bytes
-    """The upstream's JSON for these items but the system prompt: items, separated by commas."""
+    outputs: tuple[bytes, ...]
+    """The upstream's JSON for these items but the system prompt: for each part of the conversation that was translated
+    at once, its items, separated by commas."""
     system_items: list[Json]
     """Items at the beginning that are the system prompt, decoded."""
     cuts: tuple[Cut, ...]
     """Cuts in order. The last one is the end of `source`."""
+    head: TranslatedHead
+    """The rest of the request that had this conversation."""
 
     @property
     def size(self) -> int:
         """Approximate memory in bytes."""
-        return len(self.source) + len(self.output) + ITEM_BYTES * self.cuts[-1].state.item_count
+        items = ITEM_BYTES * self.cuts[-1].state.item_count
+        return len(self.source) + sum(map(len, self.outputs)) + items + self.head.size
 
 
 class ConversationMatch(msgspec.Struct, frozen=True):

@@ -9,9 +9,10 @@ import msgspec
 
 __all__ = ["TOOLS", "ItemType", "UndecodedRequest"]
 
-MAX_UNCHECKED_BYTES = 64 * 1024
-"""The top level of larger requests is decoded only if the conversation and the tools are most of it: a request with
-many thousand fields would need much memory."""
+MAX_FIELDS = 1000
+MAX_UNCHECKED_BYTES = 1024 * 1024
+"""The top level of larger requests is decoded only if the conversation and the tools are most of it: many thousand
+fields would need much memory."""
 MAX_OTHER_BYTES = 256 * 1024
 """Maximum size of all other fields in a larger request."""
 TOOLS = "tools"
@@ -44,7 +45,8 @@ class UndecodedRequest:
         try:
             if len(data) > MAX_UNCHECKED_BYTES and _other_bytes(data, conversation_field) > MAX_OTHER_BYTES:
                 return None
-            return cls(_decode_fields(data), conversation_field)
+            fields = _decode_fields(data)
+            return cls(fields, conversation_field) if len(fields) <= MAX_FIELDS else None
         except _DECODE_ERRORS:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["has_at_most_values"]
+__all__ = ["count_separators", "has_at_most_values"]
 
 BYTES_PER_VALUE = 2
 """A value takes at least two bytes: one character, and the comma or bracket before it."""
@@ -15,7 +15,7 @@ def has_at_most_values(data: bytes, limit: int) -> bool:
     Commas and opening brackets outside of strings are counted. Each value but the first follows one of them; only an
     empty list or object counts twice.
     """
-    if len(data) <= BYTES_PER_VALUE * limit or _count_separators(data) < limit:
+    if len(data) <= BYTES_PER_VALUE * limit or count_separators(data) < limit:
         return True
     return _has_at_most_outside_strings(data, limit)
 
@@ -27,7 +27,7 @@ def _has_at_most_outside_strings(data: bytes, limit: int) -> bool:
         # Without escape sequences, every quote begins or ends a string.
         parts = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = parts[1::2] if in_string else parts[::2]
-        count += _count_separators(b"".join(outside))
+        count += count_separators(b"".join(outside))
         if count > limit:
             return False
         in_string ^= len(parts) % 2 == 0
@@ -42,5 +42,6 @@ def _slice_end(data: bytes, start: int) -> int:
     return min(end + backslashes % 2, len(data))
 
 
-def _count_separators(data: bytes) -> int:
+def count_separators(data: bytes) -> int:
+    """Return the number of commas and opening brackets, also in strings. JSON has at most one value more."""
     return data.count(b",") + data.count(b"[") + data.count(b"{")

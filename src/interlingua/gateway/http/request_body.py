@@ -171,9 +171,12 @@ class RequestBody:
         """The body with its top level decoded; None if it cannot be read like that, or was replaced."""
 
     def scan(self) -> None:
-        """Check the size of the body, and read its top level. Raises TooLarge."""
-        check_value_count(self._data, self._limits)
+        """Read the top level of the body."""
         self.undecoded = UndecodedRequest.read(self._data, self._conversation_field)
+
+    def check_value_count(self) -> None:
+        """Raise TooLarge if the body has more JSON values than the limit. `decode` checks it, too."""
+        check_value_count(self._data, self._limits)
 
     @property
     def is_decoded(self) -> bool:

@@ -36,9 +36,11 @@ THREAD_SWITCH_SECONDS = 0.0005
 """Time after which a thread lets another one run: the event loop waits for each thread that has work."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
-M_TRIM_THRESHOLD = -1
-"""Parameter of glibc's mallopt: the free memory that it keeps."""
-MAX_FREE_BYTES = 128 * 1024
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's mallopt: the free memory that it keeps, and the size of blocks that it always returns."""
+MAX_FREE_BYTES = 4 * 1024 * 1024
+MIN_RETURNED_BYTES = 1024 * 1024
+"""Smaller blocks are used again: the pages of a new block cost more than copying a request into it."""
 
 
 class Worker:
@@ -210,7 +212,9 @@ async def _wait_until_idle(gateway: GatewayState, seconds: float) -> None:
 def _return_free_memory() -> None:
     """Let glibc return free memory to the system, also the memory of large requests, which it would keep for others."""
     with suppress(OSError, AttributeError, TypeError):  # not glibc
-        ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
+        mallopt(M_MMAP_THRESHOLD, MIN_RETURNED_BYTES)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

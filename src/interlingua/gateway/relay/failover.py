@@ -198,6 +198,8 @@ class UpstreamFailover:
         if translation is None:
             return None
         new_json = translation.new_json
+        if translation.max_value_count > self._settings.limits.values:
+            await self._work_threads.scan(client_id, body_size, self._client_request.body.check_value_count)
         new_size = await self._work_threads.run(client_id, len(new_json), decoded_size, new_json)
         known_bytes = body_size - len(new_json)
         self._memory.resize(max(self._memory.size, COPIES * known_bytes + new_size))

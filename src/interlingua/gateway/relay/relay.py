@@ -59,7 +59,6 @@ from interlingua.gateway.state import GatewayState
 from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
-from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
@@ -313,19 +312,20 @@ class Relay:
             self._observer.on_request(self._request.headers, data)
         body = RequestBody(data, limits, get_wire(self._wire).TRAITS.conversation_field)
         await work_threads.scan(client_id, len(data), body.scan)
-        if body.undecoded is None or self._has_state(body.undecoded):
+        if body.undecoded is None or self._has_state(body):
             await body.decode_in_thread(client_id, work_threads, self._memory)
         return body
 
-    def _has_state(self, request: UndecodedRequest) -> bool:
-        """Return whether the gateway may have to change what the request refers to, or to store it."""
+    def _has_state(self, body: RequestBody) -> bool:
+        """Return whether the gateway may have to change what the request refers to, or to store it. Raises TooLarge."""
         api = get_wire(self._wire).HTTP_API
         if not api.stores_replies and not api.compact_path:
             return False
-        is_stored = (
-            self._gateway.response_store is not None and api.stores_replies and request.get("store") is not False
-        )
-        return self._compacts or is_stored or refers_to_state(request)
+        is_stored = self._gateway.response_store is not None and api.stores_replies and body.get("store") is not False
+        if self._compacts or is_stored or body.undecoded is None:
+            return True
+        body.check_value_count()
+        return refers_to_state(body.undecoded)
 
     def _client_request(self, body: RequestBody, client_id: str) -> ClientRequest:
         model = body.get("model")
