@@ -18,10 +18,11 @@ from interlingua.gateway.aiohttp_internals import UpstreamConnection
 from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.gateway.relay.failover import UpstreamFailover
+from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.settings.schema import RequestLimits, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
-from tests.support.raw_client import CHAT, MESSAGES, WIRES, build_request, minimal_body
+from tests.support.raw_client import CHAT, MESSAGES, RESPONSES, WIRES, build_request, minimal_body
 from tests.support.upstream_server import UpstreamServer
 
 WORDS = [f"word{number} " for number in range(20)]
@@ -45,7 +46,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(ResponseStream, "write_now", "direct")
+    count(ResponseStream, "write_delta", "direct")
     count(UpstreamFailover, "translate", "task")
     return counts
 
@@ -86,6 +87,11 @@ def words_stream(*end: bytes, pause: float = PAUSE) -> list[Step]:
     return [up.send_headers(), *spaced([up.ROLE, *map(up.delta, WORDS), *end], pause)]
 
 
+def chunked_words() -> list[Step]:
+    events = [frame_chunk(event) for event in (up.ROLE, *map(up.delta, WORDS))]
+    return [up.send(CHUNKED_HEADERS), *spaced([*events, frame_chunk(up.DONE) + b"0\r\n\r\n"])]
+
+
 def unchunk(body: bytes) -> bytes:
     content = b""
     while body:
@@ -116,6 +122,22 @@ def _texts(events: list[dict[str, Any]]) -> list[str]:
     return texts
 
 
+def test_deltas_of_a_stored_response_are_not_searched_for_its_end(
+    upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+    search = RecordingStream._hold_final_event
+
+    def counting(self: RecordingStream, data: bytes) -> bytes:
+        searched.append(data)
+        return search(self, data)
+
+    monkeypatch.setattr(RecordingStream, "_hold_final_event", counting)
+    model = upstream.add("stored-words", *chunked_words())
+    assert text_of(ask(upstream, RESPONSES, model)) == "".join(WORDS)
+    assert 0 < len(searched) < len(WORDS) // 2
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_words_are_forwarded_directly(upstream: UpstreamServer, paths: Counter[str], wire: str) -> None:
     model = upstream.add(f"words-{wire}", *words_stream(up.DONE))
@@ -136,9 +158,7 @@ def test_chunks_bypass_the_http_parser(
         feed_parser(connection, data)
 
     monkeypatch.setattr(UpstreamConnection, "_feed_parser", record_and_feed)
-    events = [frame_chunk(event) for event in (up.ROLE, *map(up.delta, WORDS))]
-    end = frame_chunk(up.DONE) + b"0\r\n\r\n"
-    model = upstream.add(f"chunks-{wire}", up.send(CHUNKED_HEADERS), *spaced([*events, end]))
+    model = upstream.add(f"chunks-{wire}", *chunked_words())
     assert text_of(ask(upstream, wire, model)) == "".join(WORDS)
     assert paths["direct"] >= len(WORDS) // 2
     assert len(parsed) < len(WORDS) // 2, "only the headers, the first chunks and the end are parsed"
@@ -340,7 +360,7 @@ def test_unexpected_error_is_reported_to_the_client(upstream: UpstreamServer, mo
     def fail(*_: object) -> bytes:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(ResponseStream, "write_now", fail)
+    monkeypatch.setattr(ResponseStream, "write_delta", fail)
     model = upstream.add("boom", *words_stream(up.DONE))
     response = ask(upstream, CHAT, model)
     assert b"internal gateway error" in response

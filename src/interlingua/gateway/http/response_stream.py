@@ -72,6 +72,13 @@ class ResponseStream:
     def write_now(self, data: bytes) -> bool:
         """Write without waiting, even if the client reads slowly. Only after `write`, which sends the headers.
 
+        Returns and raises as `write_delta` does.
+        """
+        return self.write_delta(data)
+
+    def write_delta(self, data: bytes) -> bool:
+        """Write an event that has a part of a text or of arguments, like `write_now`. Nearly all events are deltas.
+
         Returns:
             Whether the client has not read what was written: `is_full`.
 

@@ -123,7 +123,7 @@ class DirectForwarding:
             self._observer.on_sent(output)
         self._bytes_left -= len(data) + len(output)
         try:
-            if self._stream.write_now(output) or self._bytes_left < 0:
+            if self._stream.write_delta(output) or self._bytes_left < 0:
                 self._wake_task()
         except Exception as error:  # noqa: BLE001 - the task handles any error, as if it had raised it
             self._wake_task(error)
