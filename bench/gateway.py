@@ -55,6 +55,8 @@ SLOW_RATE = 4
 """Events per second in each stream, of the slower pace."""
 MAX_READS_DIFFERENCE = 0.1
 """Rows are compared if their numbers of reads per event differ by at most this part."""
+IDLE_SECONDS = 3.0
+"""Time from when all streams are open until their memory is measured. A gateway returns free memory meanwhile."""
 WARM_UP_STREAMS = 10
 """Streams before the memory of others is measured. They must be few, because their memory is used again."""
 OPEN_INTERVAL_SECONDS = 5
@@ -341,13 +343,13 @@ def report_idle(bench: Bench, lengths: Lengths) -> None:
     """Report memory per idle stream. Must run first: nginx would use freed memory of other parts again."""
     rows: dict[str, RequestKind] = {"Kimi's text → Messages": "small", "the same, after requests of 40 KB": "agent"}
     runs = bench.with_nginx(bench.direct_load("native-idle", lengths.idle), [])
-    measurements = measure_rounds(runs, 0.5, 1)
+    measurements = measure_rounds(runs, IDLE_SECONDS, 1)
     for name, kind in rows.items():
         # A gateway of its own, because the streams of a row would use freed memory of the row before.
         with bench.new_gateway() as process:
             bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, kind, 40_000).run_against(process, 0.3)
             runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, kind, 40_000), process))
-            measurements.append([runs[-1].measure(0.5)])
+            measurements.append([runs[-1].measure(IDLE_SECONDS)])
     unit = f"memory per idle stream, KiB: {lengths.idle} streams"
     table(runs, measurements, unit, lambda one: one.memory / lengths.idle / 1024, Target(24, is_ratio=False))
 

@@ -71,9 +71,10 @@ def test_no_unsafe_deserialization_modules() -> None:
     assert [(module, file) for module, file in imported() if module in forbidden] == []
 
 
-def test_only_the_worker_calls_c_functions() -> None:
-    """It sets a parameter of glibc's memory allocator, with constants."""
-    assert [file for module, file in imported() if module == "ctypes"] == ["interlingua/gateway/processes/worker.py"]
+def test_c_functions_are_called_only_for_free_memory() -> None:
+    """They set parameters of glibc's memory allocator, with constants, and return memory."""
+    files = [file for module, file in imported() if module == "ctypes"]
+    assert files == ["interlingua/gateway/processes/free_memory.py"]
 
 
 RUN = {

@@ -84,6 +84,8 @@ class ActiveRequests:
     def __init__(self, count: SharedCount) -> None:
         self._requests: set[ActiveRequest] = set()
         self._count = count
+        self.change_count = 0
+        """Number of requests that have begun, and of those that have ended."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -98,10 +100,12 @@ class ActiveRequests:
 
     def add(self, request: ActiveRequest) -> None:
         self._requests.add(request)
+        self.change_count += 1
         self._count.add(1)
 
     def remove(self, request: ActiveRequest) -> None:
         self._requests.remove(request)
+        self.change_count += 1
         self._count.add(-1)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import faulthandler
 import gc
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 from aiohttp import web
 
@@ -20,6 +18,7 @@ from interlingua.gateway.api.app import make_app
 from interlingua.gateway.demo import server as demo
 from interlingua.gateway.http.connection_listener import ConnectionListener
 from interlingua.gateway.processes import systemd_notify as notify
+from interlingua.gateway.processes.free_memory import reuse_free_memory, trim_periodically
 from interlingua.gateway.processes.heartbeat import INTERVAL_SECONDS, Heartbeat
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
@@ -36,11 +35,6 @@ THREAD_SWITCH_SECONDS = 0.0005
 """Time after which a thread lets another one run: the event loop waits for each thread that has work."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Parameters of glibc's mallopt: the free memory that it keeps, and the size of blocks that it always returns."""
-MAX_FREE_BYTES = 4 * 1024 * 1024
-MIN_RETURNED_BYTES = 1024 * 1024
-"""Smaller blocks are used again: the pages of a new block cost more than copying a request into it."""
 
 
 class Worker:
@@ -78,7 +72,7 @@ class Worker:
 
     def run(self) -> None:
         load_cipher()  # now, because the import takes a tenth of a second
-        _return_free_memory()
+        reuse_free_memory()
         gc.freeze()  # imported modules stay alive: exclude them from garbage collection
         gc.set_threshold(10_000)  # a request creates thousands of objects, but few reference cycles
         sys.setswitchinterval(THREAD_SWITCH_SECONDS)
@@ -108,6 +102,7 @@ class Worker:
         self.has_served = True
         self._memory.set_state(WorkerState.READY)
         heartbeat = asyncio.create_task(self._beat())
+        trimmer = asyncio.create_task(trim_periodically(lambda: gateway.active_requests.change_count))
         synchronizer = asyncio.create_task(_synchronize(gateway)) if self._memory.has_several_workers else None
         notify.send_ready(self._listener)
         try:
@@ -124,6 +119,7 @@ class Worker:
             await runner.cleanup()
             await gateway.close()
             heartbeat.cancel()
+            trimmer.cancel()
             faulthandler.cancel_dump_traceback_later()
             if synchronizer is not None:
                 synchronizer.cancel()
@@ -207,14 +203,6 @@ async def _wait_until_idle(gateway: GatewayState, seconds: float) -> None:
     deadline = loop.time() + seconds
     while gateway.active_requests and loop.time() < deadline:
         await asyncio.sleep(0.05)
-
-
-def _return_free_memory() -> None:
-    """Let glibc return free memory to the system, also the memory of large requests, which it would keep for others."""
-    with suppress(OSError, AttributeError, TypeError):  # not glibc
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
-        mallopt(M_MMAP_THRESHOLD, MIN_RETURNED_BYTES)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
