@@ -130,7 +130,10 @@ def agent_session(wire: str, model: str, size: int) -> list[dict[str, Any]]:
 
 def _request(wire: str, model: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
     chat = {"model": model, "max_tokens": 4096, "stream": True, "messages": messages, "tools": tools}
-    return chat if wire == CHAT else il.translate_request(chat, CHAT, wire)
+    if wire == CHAT:
+        return chat
+    request = il.translate_request(chat, CHAT, wire)
+    return {**request, "store": False} if wire == "openai-responses" else request  # as Codex sends it
 
 
 def _conversation(turns: int, size: int) -> list[dict[str, Any]]:
