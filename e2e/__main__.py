@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from e2e import gateway
+from e2e import gateway, plain_server
 from e2e.clients import CLIENTS
 from e2e.install import CannotInstall, install_clients
 from e2e.run import Outcome, RunSpec, run
@@ -31,7 +31,9 @@ from interlingua.dialects.registry import list_dialects
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".e2e"
 PAGE = ROOT / "docs" / "clients.md"
-MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47")
+PLAIN = "plain"
+"""Name of the plain server in `--models`."""
+MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47", PLAIN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,9 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_specs(models: Sequence[str]) -> list[RunSpec]:
-    """Return all runs with these models."""
+    """Return all runs with these dialects of the demo model, and with the plain server if it is chosen."""
+    names = {**{model: f"demo/{model}" for model in models}, PLAIN: plain_server.MODEL}
     return [
-        RunSpec(client, api, f"demo/{model}") for client in CLIENTS.values() for api in client.apis for model in models
+        RunSpec(client, api, names[model]) for client in CLIENTS.values() for api in client.apis for model in models
     ]
 
 
@@ -94,7 +97,11 @@ def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: b
 
     with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        with gateway.run_gateway(kept) as running, ThreadPoolExecutor(jobs) as pool:
+        with (
+            gateway.run_plain_server() as plain_url,
+            gateway.run_gateway(kept, plain_url) as running,
+            ThreadPoolExecutor(jobs) as pool,
+        ):
             return list(pool.map(run_one, specs))
 
 
@@ -121,10 +128,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", type=names(list(CLIENTS)), default=[], metavar="NAMES", help="only these clients: claude,codex")
     add(
         "--models",
-        type=names([dialect.name for dialect in list_dialects()]),
+        type=names([*(dialect.name for dialect in list_dialects()), PLAIN]),
         default=MODELS,
         metavar="NAMES",
-        help="only these dialects",
+        help="only these dialects, or `plain`: a server without tool parser and vision, with a small window",
     )
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="only these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="number of clients that run at once; default: 2")

@@ -53,6 +53,8 @@ class Client(Struct, frozen=True, kw_only=True):
     tool: str = "bash"
     """Name of the client's shell tool. `param` is the parameter for the command."""
     param: str = "command"
+    image_tool: str = ""
+    """Name of the client's tool that reads images, and its parameter, as in `Read file_path`. "": it has none."""
     npm: dict[str, str] = {}
     """Packages and their exact versions."""
     python: dict[str, str] = {}
@@ -64,7 +66,13 @@ class Client(Struct, frozen=True, kw_only=True):
 
 
 def agent_client(
-    agent: Agent, version: str, *, tool: str, param: str = "command", environment: Mapping[str, str] | None = None
+    agent: Agent,
+    version: str,
+    *,
+    tool: str,
+    param: str = "command",
+    image_tool: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> Client:
     """Return a coding agent as a client, configured like `interlingua run` does it.
 
@@ -73,6 +81,7 @@ def agent_client(
         version: Version to install.
         tool: Name of its shell tool.
         param: Parameter of the tool for the command.
+        image_tool: Its tool that reads images, with the parameter for the path.
         environment: Additional variables.
     """
 
@@ -96,5 +105,6 @@ def agent_client(
         start=start,
         tool=tool,
         param=param,
+        image_tool=image_tool,
         npm={agent.package: version},
     )

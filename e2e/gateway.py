@@ -1,4 +1,4 @@
-"""Gateway process for all clients, on loopback, with the demo model."""
+"""Gateway process for all clients, on loopback, with the demo model and a plain inference server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
 
-__all__ = ["Exchange", "Gateway", "run_gateway"]
+__all__ = ["Exchange", "Gateway", "run_gateway", "run_plain_server"]
 
 LISTENING = re.compile(r"listening on (http://\S+) ")
 SECONDS = 60
@@ -50,8 +50,22 @@ class Gateway(Struct, frozen=True):
 
 
 @contextmanager
-def run_gateway(folder: Path) -> Iterator[Gateway]:
-    """Run `interlingua serve --demo` until the block ends, with its log and captures in this folder."""
+def run_plain_server() -> Iterator[str]:
+    """Run the plain inference server until the block ends. Yields its URL."""
+    with subprocess.Popen([sys.executable, "-m", "e2e.plain_server"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def run_gateway(folder: Path, plain_url: str) -> Iterator[Gateway]:
+    """Run `interlingua serve --demo` until the block ends, with its log and captures in this folder.
+
+    Models that do not begin with `demo/` are those of the plain server.
+    """
     log, captures, key = folder / "gateway.log", folder / "captures", secrets.token_urlsafe(16)
     known = {name: text for name, text in os.environ.items() if not name.startswith("INTERLINGUA_")}
     environment = {
@@ -61,7 +75,8 @@ def run_gateway(folder: Path) -> Iterator[Gateway]:
         "INTERLINGUA_CAPTURE__KEEP": "100000",
         "XDG_CONFIG_HOME": str(folder),  # do not read the caller's own settings
     }
-    argv = [sys.executable, "-m", "interlingua", "serve", "--demo", "--port", "0", "--log-format", "json"]
+    serve = [sys.executable, "-m", "interlingua", "serve", "--demo", "--upstream", plain_url]
+    argv = [*serve, "--port", "0", "--log-format", "json"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*argv, "--capture", str(captures)], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=output

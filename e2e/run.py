@@ -3,7 +3,7 @@
 The prompt makes the model send two calls in one reply, each of which writes one half, and after their results a third
 call that joins the halves. So the proof file exists only if the client ran both calls, sent their results back, and
 understood the next turn. The gateway's captures show that the two calls came in one reply. The client must also exit
-with status 0.
+with status 0. A client that can read images first reads one, also with models that see none.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import secrets
 import signal
 import subprocess
 import time
+from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from e2e.install import search_path
 __all__ = ["Outcome", "RunSpec", "find_problem", "prompt", "run"]
 
 PROOF = "proof.txt"
+IMAGE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
+"""PNG of one pixel."""
 SHOWN = 300
 CAPTURED = 5.0
 """Seconds to wait for the capture file of the last exchange."""
@@ -45,14 +48,15 @@ class Outcome(Struct, frozen=True):
     """Reason of the failure; "": success."""
 
 
-def prompt(client: Client, first: str, second: str) -> str:
-    """Return the task in the prompt language of the demo model."""
+def prompt(client: Client, first: str, second: str, image: str = "") -> str:
+    """Return the task in the prompt language of the demo model. `image`: path of an image to be read first."""
 
     def call(command: str) -> str:
         return f"{client.tool} {client.param}='{command}'"
 
     halves = " and ".join(call(f"printf %s {half} > {name}.txt") for name, half in (("a", first), ("b", second)))
-    return f"Use {halves}, then {call(f'cat a.txt b.txt > {PROOF}')}"
+    look = f"{client.image_tool}='{image}', then " if client.image_tool and image else ""
+    return f"Use {look}{halves}, then {call(f'cat a.txt b.txt > {PROOF}')}"
 
 
 def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
@@ -60,12 +64,13 @@ def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outco
     first, second = secrets.token_hex(8), secrets.token_hex(8)
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
+    (work / "dot.png").write_bytes(IMAGE)
     task = Task(
         base=gateway.base,
         api=spec.api,
         model=spec.model,
         key=gateway.key,
-        prompt=prompt(spec.client, first, second),
+        prompt=prompt(spec.client, first, second, str(work / "dot.png")),
         home=str(home),
         npm=str(installed / "npm"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 
+from e2e import plain_server
 from e2e.run import Outcome
 
 __all__ = ["page", "table"]
@@ -18,11 +19,15 @@ def table(outcomes: Iterable[Outcome]) -> str:
     for one in outcomes:
         client = one.spec.client
         row = rows.setdefault((client.title, client.version, f"`{one.spec.api}`"), {})
-        row[f"`{one.spec.model.removeprefix('demo/')}`"] = RED if one.why else GREEN
+        row[_column(one.spec.model)] = RED if one.why else GREEN
     models = list(dict.fromkeys(model for row in rows.values() for model in row))
     head = ["client", "version", "API", *models]
     body = [[*names, *(row.get(model, "") for model in models)] for names, row in rows.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
+
+
+def _column(model: str) -> str:
+    return "plain vLLM" if model == plain_server.MODEL else f"`{model.removeprefix('demo/')}`"
 
 
 def page(outcomes: Iterable[Outcome], whole: int, day: date, seconds: float) -> str:
@@ -46,8 +51,9 @@ green; {which} took {minutes:.0f} minutes.
 
 Each cell is a run of the real program against the gateway with its demo model, in a new home directory. A run is green
 only if the program's own tool has written a proof file: two calls in one reply write its halves, and a call in the next
-turn joins them. The program must also exit with status 0. [Agents](reference/agents.md) has the settings of each agent,
-and each SDK has [a page](clients).
+turn joins them. The program must also exit with status 0. Claude Code and Codex read an image first. "Plain vLLM" is a
+server that answers like vLLM without options: no tool parser, no vision, a context of 40,960 tokens.
+[Agents](reference/agents.md) has the settings of each agent, and each SDK has [a page](clients).
 
 {table(every)}
 """

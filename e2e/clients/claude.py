@@ -11,5 +11,6 @@ CLIENT = agent_client(
     AGENTS["claude"],
     "2.1.325",
     tool="Bash",
+    image_tool="Read file_path",
     environment={"IS_SANDBOX": "1"},  # as root, Claude Code skips permissions only in a sandbox
 )

@@ -7,4 +7,4 @@ from interlingua.agents import AGENTS
 
 __all__ = ["CLIENT"]
 
-CLIENT = agent_client(AGENTS["codex"], "0.166.0", tool="exec_command", param="cmd")
+CLIENT = agent_client(AGENTS["codex"], "0.166.0", tool="exec_command", param="cmd", image_tool="view_image path")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from e2e.__main__ import MODELS, main
+from e2e.__main__ import MODELS, PLAIN, main
 from e2e.client import Client, Launch, Task
 from e2e.clients import CLIENTS
 from e2e.gateway import Exchange, Gateway
+from e2e.plain_server import refusal
 from e2e.run import Outcome, RunSpec, find_problem, prompt, run
 from e2e.table import page, table
 from interlingua.core.tools import Tool, ToolSet
 from interlingua.dialects.registry import get_dialect
 from interlingua.gateway.demo.prompt_language import parse_steps
+from interlingua.upstreams.refusals import recognize_refusal
 
 TOY = Client(name="toy", title="Toy", version="1.2", apis=("openai-chat",), start=lambda _: Launch(argv=["toy"]))
 
@@ -105,7 +108,31 @@ def test_client_is_pinned_and_key_is_not_in_arguments(client: Client) -> None:
 
 
 def test_models_in_table_are_dialects() -> None:
-    assert [get_dialect(name).name for name in MODELS] == list(MODELS)
+    dialects = [name for name in MODELS if name != PLAIN]
+    assert [get_dialect(name).name for name in dialects] == dialects
+
+
+LARGE = [{"role": "user", "content": "x" * 200_000}]
+QUESTION = [{"role": "user", "content": "hi"}]
+IMAGE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]
+TOOLS = [{"type": "function", "function": {"name": "ls", "parameters": {}}}]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"messages": QUESTION}, None),
+        ({"messages": QUESTION, "tools": TOOLS, "tool_choice": "none", "max_tokens": 4000}, None),
+        ({"messages": QUESTION, "tools": TOOLS}, "no-tool-parser"),
+        ({"messages": IMAGE}, "no-images"),
+        ({"messages": QUESTION, "max_tokens": 64_000}, "window"),
+        ({"messages": LARGE}, "window"),
+    ],
+)
+def test_plain_server_refuses_as_the_gateway_expects(body: dict[str, Any], kind: str | None) -> None:
+    message = refusal(body)
+    recognized = recognize_refusal(400, message) if message else None
+    assert (recognized.kind if recognized else None) == kind
 
 
 def test_table_and_page() -> None:
@@ -152,6 +179,6 @@ def test_page_is_written_to_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("e2e.__main__.install_clients", lambda *_: {})
     monkeypatch.setattr("e2e.__main__._run_all", lambda specs, *_: [Outcome(one, 1.0) for one in specs])
     assert main(["--only", "claude", "--write"]) == 0
-    assert "6 of 6 runs are\ngreen; only 6 of " in (tmp_path / "clients.md").read_text()
+    assert "7 of 7 runs are\ngreen; only 7 of " in (tmp_path / "clients.md").read_text()
     assert main(["--write", str(tmp_path / "other.md")]) == 0
     assert "green; all took" in (tmp_path / "other.md").read_text()

@@ -222,6 +222,7 @@ def test_prompt_language(prompt: str, expected: list[list[tuple[str, Json]]]) ->
         ('"Use Bash command=\\"ls -l\\""', 'Use Bash command="ls -l"'),
         ('"a" and "b"', '"a" and "b"'),
         ("<system-reminder>a</system-reminder>", ""),
+        ("<system>\n# Environment\n</system>", ""),
     ],
 )
 def test_notes_of_agents_are_removed_from_user_text(message: str, text: str) -> None:

@@ -41,7 +41,7 @@ _QUOTED_VALUES = {
 _BEFORE_JSON = re.compile(r"\s*\(?\s*(?=\{)")
 _SENTENCE_END_CHARS = ".:;!?\"'"
 """Punctuation that is stripped from the end of words and unquoted values."""
-_AGENT_NOTE = re.compile(r"<([\w-]*(?:reminder|context|instructions|info|details|stdout|caveat))>", re.I)
+_AGENT_NOTE = re.compile(r"<([\w-]*(?:reminder|context|instructions|info|details|stdout|caveat|system))>", re.I)
 _QUOTED_PROMPT = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
 _JSON_DECODER = json.JSONDecoder()
 
