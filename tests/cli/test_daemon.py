@@ -294,6 +294,7 @@ def interrupt_start(user: User, file: Path, number: signal.Signals) -> tuple[dic
     return facts, starting.returncode
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_interrupted_start_leaves_no_process_and_no_files(user: User, number: signal.Signals) -> None:
     temporary = user.folder / "tmp"
@@ -417,6 +418,7 @@ def unrelated_process() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("command", ["stop", "status", "start"])
 def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, command: str) -> None:
     user.start("--demo")

@@ -129,6 +129,7 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("wire", [CHAT, slow(MESSAGES), slow(RESPONSES)])
 @pytest.mark.parametrize(
     ("count", "text"), [(20_000, "Hello"), (100, "Hello, world. " * 8_000)], ids=["many messages", "long messages"]
@@ -189,6 +190,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.parametrize("wire", [slow(CHAT), MESSAGES])
 def test_flood_of_stream_data(upstream: UpstreamServer, gateway: GatewayProcess, wire: str, flood: str) -> None:

@@ -84,7 +84,7 @@ FLOODS: dict[str, Callable[[GatewayProcess, UpstreamServer, str], None]] = {
 }
 
 
-IN_MAKE_TEST = {"errors", "cut streams"}
+IN_MAKE_TEST = {"cut streams"}
 
 
 @pytest.mark.parametrize(

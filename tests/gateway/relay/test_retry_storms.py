@@ -119,6 +119,7 @@ def test_41_circuit_breakers_of_models_are_independent(upstream: UpstreamServer,
     assert raw.request_reply(gateway, CHAT, well, True).status == 200
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("status", ["400 Bad", "401 No", "429 Slow"])
 def test_41_client_errors_do_not_open_the_circuit(
     upstream: UpstreamServer, gateway: GatewayProcess, status: str
