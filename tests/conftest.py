@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +23,17 @@ settings.register_profile("quick", deadline=None, print_blob=True, derandomize=T
 settings.register_profile("full", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude the collected tests from garbage collection: they live until the end, and are a million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects the tests by their markers
