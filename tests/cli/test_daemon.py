@@ -471,6 +471,7 @@ def test_sighup_reloads_the_settings(user: User, upstream: UpstreamServer) -> No
     user.run("stop")
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_stop_waits_for_open_streams(user: User, upstream: UpstreamServer, form: str) -> None:
     go = threading.Event()

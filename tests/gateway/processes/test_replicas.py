@@ -239,7 +239,7 @@ class ShortRequestClients:
 
 
 @needs_nginx
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGTERM])
 def test_replica_stops_or_dies_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
     model, go = long_stream(upstream, f"replica-{number.name}")
     short = upstream.add(f"short-{number.name}", up.chat_stream("short"))
