@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections import Counter
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -20,6 +23,35 @@ settings.register_profile("quick", deadline=None, print_blob=True, derandomize=T
 settings.register_profile("full", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude the collected tests from garbage collection: they live until the end, and are a million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects the tests by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the rows of large tables as `slow`, except one in n (`@pytest.mark.one_row_in(n)`).
+
+    The first row that stays depends on the name of the test. Otherwise, all tables with one row for each dialect would
+    leave out the same dialects.
+    """
+    counts: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("one_row_in")
+        if marker is None or item.get_closest_marker("slow"):
+            continue
+        test = item.nodeid.partition("[")[0]
+        if (counts[test] + crc32(test.encode())) % marker.args[0]:
+            item.add_marker("slow")
+        counts[test] += 1
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -294,6 +294,7 @@ def interrupt_start(user: User, file: Path, number: signal.Signals) -> tuple[dic
     return facts, starting.returncode
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_interrupted_start_leaves_no_process_and_no_files(user: User, number: signal.Signals) -> None:
     temporary = user.folder / "tmp"
@@ -417,6 +418,7 @@ def unrelated_process() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("command", ["stop", "status", "start"])
 def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, command: str) -> None:
     user.start("--demo")
@@ -469,6 +471,7 @@ def test_sighup_reloads_the_settings(user: User, upstream: UpstreamServer) -> No
     user.run("stop")
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_stop_waits_for_open_streams(user: User, upstream: UpstreamServer, form: str) -> None:
     go = threading.Event()

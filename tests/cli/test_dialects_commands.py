@@ -31,6 +31,7 @@ from interlingua.cli.dialects.drafting.template_probe import (
 from interlingua.core.reply import Reasoning, Text
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput
+from tests.support.budget import sample
 from tests.support.paths import DATA, ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "new-dialect.md"
@@ -93,6 +94,7 @@ def test_list_includes_the_shapes(cli: Cli) -> None:
 # ── show, and dialects from files ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
 def test_show(cli: Cli, dialect: il.Dialect) -> None:
     result = cli("dialects", "show", dialect.name)
@@ -291,6 +293,7 @@ def probe_result_for(dialect: il.Dialect) -> ProbeResult:
     return ProbeResult(role + text + end, role, role + CONTENT + end, calls, False)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(
     "dialect", [dialect for dialect in il.dialects() if dialect.shape], ids=lambda dialect: dialect.name
 )
@@ -302,11 +305,12 @@ def test_dialects_are_guessed_from_their_own_output(dialect: il.Dialect) -> None
     assert works == (dialect.name not in NOT_GUESSED)
 
 
+@pytest.mark.sampled
 def test_guess_does_not_raise_on_random_turns() -> None:
     """The guesser returns no shape for unusual input; it never raises."""
     rng = random.Random(0)
     turns = [probe_result_for(dialect) for dialect in il.dialects() if dialect.shape]
-    for _ in range(300):
+    for _ in sample(range(300), 5):
         probed = rng.choice(turns)
         turn = list(probed.turn)
         for _ in range(rng.randint(1, 4)):

@@ -292,6 +292,7 @@ def test_gateway_ends_if_its_parent_is_killed(sandbox: Sandbox) -> None:
         os.kill(report["pid"], signal.SIGKILL)
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize(
     ("args", "code", "error"),
     [

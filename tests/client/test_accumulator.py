@@ -211,6 +211,7 @@ def reply_of_translator(wire: str, stream: bytes, tools: Any) -> il.Reply:
     return il.fold(sorted(events, key=lambda event: isinstance(event, ev.Failure)))
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)
 def test_reply_equals_the_translators(wire: str, scenario: Any) -> None:
     if len(getattr(scenario, "expected", {0: None})) > 1 or getattr(scenario, "options", None):
@@ -230,6 +231,7 @@ def test_reply_equals_the_translators(wire: str, scenario: Any) -> None:
     assert by_piece == actual
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)
 def test_dict_chunks_equal_bytes(wire: str, scenario: Any) -> None:
     bodies = []

@@ -169,6 +169,7 @@ def test_redirect_to_another_host_is_not_followed(base_url: str, location: str, 
     assert len(requests) == 1
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("upstream_api", ["openai-chat", "anthropic-messages"])
 @pytest.mark.parametrize("sdk", ["openai", "anthropic", "async_openai", "async_anthropic"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -263,6 +264,7 @@ def compressed_zeros(megabytes: int) -> bytes:
     return b"".join(compressor.compress(bytes(2**20)) for _ in range(megabytes)) + compressor.flush()
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad"])
@@ -289,6 +291,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
 def test_endless_stream_ends_with_an_error(
     in_loop: bool, server: UpstreamServer, monkeypatch: pytest.MonkeyPatch

@@ -136,6 +136,7 @@ def test_result_is_valid_json_or_none(text: str) -> None:
         assert literal_to_json(converted) == converted
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(
     "unit",
     ["[", "(1,", "'a', ", '"a\\n", ', "'\\", "'''", "1", "1.", "{'a':", "{'a': 1}, ", " ", "\\", "\n,", "a", '"', "''"],

@@ -36,6 +36,7 @@ def _texts(name: str) -> st.SearchStrategy[str]:
     return st.just(sample) | st.lists(slices | soup | soup, max_size=12).map("".join)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_reply_does_not_depend_on_cuts(name: str) -> None:
     @settings(max_examples=examples(40))

@@ -41,6 +41,7 @@ NATIVE = rows("native.jsonl")
 PARITY_ROWS = [row for row in rows("parity.jsonl") if "model_text" in row or "chunks" in row]
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("row", NATIVE, ids=lambda row: f"{row['template']}-{row['scenario']}")
 def test_native(row: dict[str, Any]) -> None:
     text = row["generated_text"]
@@ -63,6 +64,7 @@ def test_native(row: dict[str, Any]) -> None:
     assert uncut.reasoning == (row["expected_reasoning"] or "" if row["reasoning_in_text"] else "")
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("row", PARITY_ROWS, ids=lambda row: f"{row['family']}-{row['case']}")
 def test_parity(row: dict[str, Any]) -> None:
     """Same result for all cuts, no leaked marker, and the calls that the engines agree on, or a documented reason."""

@@ -109,6 +109,7 @@ def test_report(row: Row) -> None:
         assert parse_reply(case, cut) == uncut, f"{report}\n  cut:      {cut}"
 
 
+@pytest.mark.one_row_in(4)
 @each_row
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_report_cut_off_anywhere(row: Row, step: int) -> None:
@@ -253,6 +254,7 @@ def in_pieces(text: str, dialect: il.Dialect) -> il.Reply:
     return il.fold(events + parser.close())
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 def test_e89_time_per_piece_is_constant_for_long_arguments(dialect: il.Dialect) -> None:
     short, long = (dialect.sample.replace("Paris", "x" * size) for size in (8_000, 64_000))
@@ -260,6 +262,7 @@ def test_e89_time_per_piece_is_constant_for_long_arguments(dialect: il.Dialect) 
     check_growth(partial(in_pieces, dialect=dialect), short, long, limit=24)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.sampled
 @each_dialect
 def test_e90_no_text_makes_the_parser_backtrack(dialect: il.Dialect) -> None:

@@ -103,6 +103,7 @@ ROWS = [(name, before, after) for name in NAMES for before, after in wrappers(na
 FORM_IDS = [f"{form.choice}: {form.text!r}" for form in FORMS]
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("name", "before", "after"), ROWS)
 def test_guided_json_is_a_call(name: str, before: str, after: str) -> None:
     for form in FORMS:
@@ -124,6 +125,7 @@ def test_guided_json_in_every_cut(name: str, before: str, after: str) -> None:
             assert il.fold(parse_events(name, pieces, form.choice)) == whole, (form, cut, pieces)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("name", "before", "after"), ROWS)
 def test_guided_json_without_findings(name: str, before: str, after: str) -> None:
     """The form is expected under this tool choice, so it is not a fault."""
@@ -132,6 +134,7 @@ def test_guided_json_without_findings(name: str, before: str, after: str) -> Non
         assert [finding.kind for finding in reply.findings] == [], (form, reply)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("form", [ARRAY, OBJECT, ARGUMENTS], ids=["array", "object", "arguments"])
 @pytest.mark.parametrize(("name", "before"), [(name, before) for name, before, _ in ROWS])
 def test_arguments_stream(name: str, before: str, form: Form) -> None:
@@ -164,6 +167,7 @@ BARE_DIALECTS = ("llama3_json", "phi4", "pythonic", "xlam")
 """Dialects that write JSON without markers. A code block around it is part of their notation."""
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_guided_json_in_a_code_block_is_a_call(name: str) -> None:
@@ -179,6 +183,7 @@ def test_guided_json_in_a_code_block_is_a_call(name: str) -> None:
                 assert [finding.kind for finding in reply.findings] == ["call-in-code"], (text, reply)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_code_block_with_guided_json_in_every_cut(name: str) -> None:
@@ -204,6 +209,7 @@ OTHER_CODE_BLOCKS = [
 ]
 
 
+@pytest.mark.one_row_in(11)
 @pytest.mark.parametrize(("choice", "text"), OTHER_CODE_BLOCKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_other_code_block_is_text(name: str, choice: str, text: str) -> None:
@@ -226,6 +232,7 @@ OTHER_TEXTS = [
 ]
 
 
+@pytest.mark.one_row_in(11)
 @pytest.mark.parametrize(("choice", "text"), OTHER_TEXTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_other_json_is_text(name: str, choice: Any, text: str) -> None:
@@ -247,6 +254,7 @@ def test_choice_none_allows_no_call(name: str) -> None:
         assert il.parse(get_dialect(name).sample, name, TOOLS, tool_choice="none").calls == []
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("choice", ["required", "get_weather"])
 @pytest.mark.parametrize("name", NAMES)
 def test_native_calls_under_required_choice(name: str, choice: str) -> None:
@@ -346,6 +354,7 @@ MESSAGES = [
 ]
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize(("name", "before", "after"), MESSAGES)
 @pytest.mark.parametrize("form", [ARRAY, OBJECT, ARGUMENTS], ids=["array", "object", "arguments"])
 def test_guided_json_in_messages(name: str, before: str, after: str, form: Form) -> None:

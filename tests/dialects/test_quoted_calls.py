@@ -141,6 +141,7 @@ def check_never_wrong(name: str, wanted: list[tuple[str, Arguments]]) -> None:
         assert whole.findings
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("name", TAGGED)
 @pytest.mark.parametrize("kind", CARRIED)
 def test_quoted_call_is_data(name: str, kind: str) -> None:
@@ -158,6 +159,7 @@ def test_quoted_call_is_data(name: str, kind: str) -> None:
             assert not [finding.kind for finding in reply.findings if finding.kind != "noise"]
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("name", TAGGED)
 @pytest.mark.parametrize("kind", ["the beginning of a call", "the end of a param and the beginning of another one"])
 def test_ambiguous_quote_is_incomplete(name: str, kind: str) -> None:
@@ -191,6 +193,7 @@ def test_text_behind_a_call_that_mentions_its_end_is_ambiguous(name: str) -> Non
         assert "as it must." in reply.text
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("name", TAGGED)
 @pytest.mark.parametrize("count", [65, 257, *(pytest.param(count, marks=pytest.mark.slow) for count in (64, 256, 513))])
 def test_whitespace_between_markers_is_read_alike_in_every_cut(name: str, count: int) -> None:
@@ -238,6 +241,7 @@ def edit_call(name: str, fragment: str, *, params_after: bool) -> tuple[str, dic
     return text, {**arguments, "edits": [{"old": "a " + fragment, "new": fragment + " b"}]}
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("name", TAGGED)
 @pytest.mark.parametrize("params_after", [True, False])
 def test_markers_in_the_strings_of_a_json_value_are_data(name: str, params_after: bool) -> None:
@@ -286,6 +290,7 @@ def test_calls_with_text_between_them(name: str) -> None:
         assert [part.text.strip() for part in reply.parts if isinstance(part, Text)] == ["And now:", "Done."]
 
 
+@pytest.mark.one_row_in(5)
 @settings(max_examples=examples(200, quick=15))
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())
@@ -301,6 +306,7 @@ def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataOb
     check_never_wrong(name, wanted)
 
 
+@pytest.mark.one_row_in(5)
 @settings(max_examples=examples(200))
 @pytest.mark.parametrize("name", TAGGED)
 @given(data=st.data())

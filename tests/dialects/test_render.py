@@ -93,6 +93,7 @@ def comparable(reply: Reply) -> dict[str, Any]:
     }
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
 @settings(
     max_examples=examples(25),

@@ -216,6 +216,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
             yield from ((style, arguments, space) for space in ("", "\n", " \t\n"))
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("style_name", "arguments_name", "space"), list(cases()))
 def test_text_that_structural_tag_allows(style_name: str, arguments_name: str, space: str) -> None:
     style, arguments = STYLES[style_name], ARGUMENTS[arguments_name]

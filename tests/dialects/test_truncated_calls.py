@@ -40,6 +40,7 @@ def parse_both_ways(name: str, text: str, *, streamed: bool = True) -> Iterator[
         yield il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_complete_params_of_truncated_call_are_json(name: str) -> None:

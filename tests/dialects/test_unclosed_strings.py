@@ -60,6 +60,7 @@ def rows_of(reply: il.Reply) -> list[tuple[str, str, bool]]:
     return [(call.name, call.arguments, call.complete) for call in reply.calls]
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_calls_behind_an_unclosed_string_survive(dialect: str) -> None:
     text = native_calls(dialect, ("write", FIRST), ("run", SECOND), ("run", "{}")).replace('abc"', "abc")
@@ -73,12 +74,14 @@ def test_calls_behind_an_unclosed_string_survive(dialect: str) -> None:
     assert reply.text == ""
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_quotes_that_are_not_escaped_do_not_swallow_the_next_call(dialect: str) -> None:
     text = native_calls(dialect, ("write", FIRST), ("run", SECOND)).replace("abc", 'say "abc')
     assert rows_of(parse_in_every_cut(text, dialect))[-1] == ("run", SECOND, True)
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_calls_quoted_in_a_string_stay_data(dialect: str, step: int) -> None:
@@ -90,6 +93,7 @@ def test_calls_quoted_in_a_string_stay_data(dialect: str, step: int) -> None:
         assert not reply.findings
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_markers_in_a_string_stay_data(dialect: str) -> None:
     markers = sorted(get_dialect(dialect).markers)
@@ -117,6 +121,7 @@ ORDINARY_TEXT = {
 FIRST_CALL, SECOND_CALL = '{"name":"write","arguments":{"text":"abc}}', '{"name":"run","arguments":{"x":1}}'
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("dialect", "opener", "closer"), ORDINARY_TEXT.values(), ids=ORDINARY_TEXT)
 @pytest.mark.parametrize("between", ["", "\n", " \n\n"])
 def test_markers_of_ordinary_text_end_an_unclosed_string(dialect: str, opener: str, closer: str, between: str) -> None:
@@ -127,6 +132,7 @@ def test_markers_of_ordinary_text_end_an_unclosed_string(dialect: str, opener: s
     assert "string-not-closed" in {finding.kind for finding in reply.findings}
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize(("dialect", "opener", "closer"), ORDINARY_TEXT.values(), ids=ORDINARY_TEXT)
 def test_envelope_quoted_in_a_string_stays_data(dialect: str, opener: str, closer: str) -> None:
     call = opener + SECOND_CALL + closer

@@ -81,6 +81,7 @@ def test_short_forms(value: str, thinking: tuple[il.Span, ...]) -> None:
     assert il.load_dialect(f"name: x\nsummary: y\nthinking: {value}").thinking == thinking
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", [*il.dialects(), *USER_DIALECTS.values()], ids=lambda dialect: dialect.name)
 def test_every_dialect_survives_yaml_round_trip(dialect: il.Dialect) -> None:
     assert il.load_dialect(dialect_yaml(dialect)) == dialect

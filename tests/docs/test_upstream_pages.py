@@ -37,6 +37,7 @@ def test_common_upstreams_have_a_page() -> None:
     )
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize(("name", "text"), SETTINGS)
 def test_settings_give_tool_calls_to_the_client(name: str, text: str, upstream: UpstreamServer) -> None:
     settings = yaml.safe_load(re.sub(r"\$\{\w+\}", "sk-from-the-page", text))

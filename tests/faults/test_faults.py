@@ -122,6 +122,7 @@ def test_server_sends_calls_in_every_api(faults: UpstreamServer, api: str, strea
     assert (view.text, view.calls, view.violations) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize(
     ("scenario", "api"), SCENARIO_APIS, ids=[f"{scenario.name}-{api}" for scenario, api in SCENARIO_APIS]
 )

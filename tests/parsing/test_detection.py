@@ -36,6 +36,7 @@ def summarize(reply: il.Reply) -> dict[str, Any]:
     }
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "tools unknown"])
 def test_every_sample_is_detected(dialect: il.Dialect, tools: list[dict[str, Any]] | None) -> None:

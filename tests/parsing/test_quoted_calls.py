@@ -53,6 +53,7 @@ def is_quotable(call: str, before: str) -> bool:
     return "\n\n" not in call and not starts_block and not call.endswith("`")
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("form", BEFORE_AND_AFTER)
 @few_or_many_cuts
@@ -75,6 +76,7 @@ def test_quoted_call_is_reported(dialect: il.Dialect) -> None:
     assert [finding.kind for finding in reply.findings] == ["quoted-call"]
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -92,6 +94,7 @@ def test_quoted_beginning_of_a_call_is_text(dialect: il.Dialect, before: str, af
                 assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("share", [0.5, 1])
 def test_real_call_after_a_quoted_one(dialect: il.Dialect, share: float) -> None:
@@ -112,6 +115,7 @@ def write_wrapped_call(dialect: il.Dialect, name: str = "get_weather", arguments
     return call.partition("<|message|>")[2] if dialect.name == "muse" else call
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("form", WRAPPED)
 @few_or_many_cuts
@@ -129,6 +133,7 @@ def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str, cuts:
         assert replies[0].text.startswith(before.rstrip())
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 def test_several_wrapped_calls(dialect: il.Dialect) -> None:
     paris, list_files = write_wrapped_call(dialect), write_wrapped_call(dialect, "ls", '{"path": "src"}')
@@ -151,6 +156,7 @@ TEXT_BEFORE: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("form", TEXT_BEFORE)
 def test_call_after_other_text_in_its_code_is_text(dialect: il.Dialect, form: str) -> None:
@@ -184,6 +190,7 @@ def test_json_behind_an_unpaired_back_tick_is_text(dialect: str, before: str, af
         assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("before", ["I don`t know.\n", "Use ``` as fence.\n", "I don`t\nknow.\n"])
 @pytest.mark.parametrize("after", ["", "\nDone."])
@@ -198,6 +205,7 @@ def test_unpaired_back_tick_on_an_earlier_line(dialect: il.Dialect, before: str,
         ], pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("before", ["The ` key. ", "Use `ls` and ` then ", "Not `` but "])
 @pytest.mark.parametrize("after", ["", "\n\nDone, `really`."])
@@ -289,6 +297,7 @@ def test_wrapped_call_of_a_tool_that_was_not_offered_is_text(dialect: il.Dialect
         assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize(
     "before",
@@ -413,6 +422,7 @@ def test_linear_time(dialect: il.Dialect) -> None:
 PIECES = ["`", "``", "```", "\n```\n", "\n~~~\n", "\n", "\n\n", " ", "so ", "x", "`get_weather`", "```xml\n"]
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
 @settings(max_examples=examples(50))

@@ -24,6 +24,7 @@ def quote_everything(dialect: il.Dialect) -> str:
     )
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 def test_text_that_quotes_everything_is_unchanged(dialect: il.Dialect) -> None:
     text = quote_everything(dialect)
@@ -32,6 +33,7 @@ def test_text_that_quotes_everything_is_unchanged(dialect: il.Dialect) -> None:
         assert (reply.parts, reply.findings) == ([Text(text)], []), pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_call_as_the_whole_text_is_unchanged(dialect: il.Dialect, step: int) -> None:
@@ -45,6 +47,7 @@ def test_call_as_the_whole_text_is_unchanged(dialect: il.Dialect, step: int) -> 
                 assert parse_pieces(dialect, pieces, []).text == cut, pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 def test_longer_marker_at_the_start_is_unchanged(dialect: il.Dialect) -> None:
     lead = {*dialect.noise, *(span.open for span in (*dialect.thinking, *dialect.text))}
@@ -67,6 +70,7 @@ def test_tag_of_a_dialect_with_messages_is_text_at_the_end() -> None:
         assert parse_pieces("muse", pieces, []).parts == [Text(text)], pieces
 
 
+@pytest.mark.one_row_in(5)
 @each_dialect
 def test_end_of_turn_tokens_are_removed(dialect: il.Dialect) -> None:
     text = quote_everything(dialect).rstrip()
@@ -77,6 +81,7 @@ def test_end_of_turn_tokens_are_removed(dialect: il.Dialect) -> None:
             assert {finding.kind for finding in reply.findings} == {"noise"}
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", [dialect for dialect in NATIVE if dialect.thinking], ids=lambda d: d.name)
 def test_leading_thinking_is_thinking(dialect: il.Dialect) -> None:
     text = quote_everything(dialect)
@@ -116,6 +121,7 @@ def test_unknown_tools_are_not_the_same_as_no_tools() -> None:
     assert parse_pieces("hermes", [call], []).parts == [Text(call)]
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
 @settings(max_examples=examples(50))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -220,13 +221,20 @@ TELEMETRY_OFF = {
 """Variables that disable telemetry in the client libraries."""
 
 
+CAPTURE_TIME_FORMAT = "%Y%m%dT%H%M%S%fZ"
+"""Start of the name of a capture: the time of its request."""
+
+
 class GatewaySession:
-    """A gateway with the demo model, and the captured requests of one client."""
+    """A gateway with the demo model, and the captured requests of one client.
+
+    The time of the request tells them from those of earlier clients, whose captures may be written later.
+    """
 
     def __init__(self, base: str, captures: Path) -> None:
         self.base = base
         self._captures = captures
-        self._existing_captures = set(captures.glob("*.jsonl"))
+        self._began_at = datetime.now(UTC).strftime(CAPTURE_TIME_FORMAT)
 
     def wait_for_exchanges(self, count: int) -> list[RecordedExchange]:
         """Wait for exactly `count` successful exchanges. A capture is complete shortly after its reply."""
@@ -239,8 +247,8 @@ class GatewaySession:
 
     def exchanges(self, status: int) -> list[RecordedExchange]:
         """Return the exchanges with this status."""
-        new_exchanges = map(_read_exchange, sorted(set(self._captures.glob("*.jsonl")) - self._existing_captures))
-        return [exchange for exchange in new_exchanges if exchange.status == status]
+        paths = sorted(path for path in self._captures.glob("*.jsonl") if path.name >= self._began_at)
+        return [exchange for exchange in map(_read_exchange, paths) if exchange.status == status]
 
 
 def _read_exchange(path: Path) -> RecordedExchange:

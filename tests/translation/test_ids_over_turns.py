@@ -67,6 +67,7 @@ REPLIES = {
 }
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("ids", POLICIES)
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES, RESPONSES])
@@ -119,6 +120,7 @@ def test_call_ids_are_unique_over_conversations(wire: str, ids: Any, reply: str)
     assert len({*first, *second}) == len(first) + len(second), (first, second)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("ids", POLICIES)
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES, RESPONSES])

@@ -14,6 +14,7 @@ QUICK_SECONDS, LONG_SECONDS = 0.008, 0.03
 """CPU time of the smaller input. Some quadratic costs show only in longer inputs."""
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("case", [*STREAM_CASES, *BODY_CASES][::8], ids=lambda case: case.name)
 def test_time_is_linear(case: GrowthCase) -> None:
     check_case(case, QUICK_SECONDS)

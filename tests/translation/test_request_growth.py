@@ -14,6 +14,7 @@ QUICK_SECONDS, LONG_SECONDS = 0.01, 0.05
 """CPU time of the smaller input. Some quadratic costs show only in longer inputs."""
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("case", SOURCE_CASES[::4], ids=lambda case: case.name)
 def test_time_is_linear(case: GrowthCase) -> None:
     check_case(case, QUICK_SECONDS)

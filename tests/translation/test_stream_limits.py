@@ -188,6 +188,7 @@ STREAMS: dict[str, tuple[str, Stream, str]] = {
 MAX_BYTES = 2 * LIMITS.stream
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize(
     "target", [wire if wire == MESSAGES else pytest.param(wire, marks=pytest.mark.slow) for wire in WIRES]
 )

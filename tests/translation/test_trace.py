@@ -336,6 +336,7 @@ def check_trace(events: list[TraceEvent]) -> None:
     assert trace.decode_trace(lines) == events
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)
 def test_observer_changes_nothing(wire: str, scenario: Any) -> None:
     stream = scenario.stream
@@ -353,6 +354,7 @@ def test_observer_changes_nothing(wire: str, scenario: Any) -> None:
             assert "".join(frames) == b"".join(sent).decode()
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", sorted(path.stem for path in FIXTURES.glob("*.toml")))
 def test_held_text_is_the_end_of_what_was_received(dialect: str) -> None:
     for case in load_cases(dialect):
@@ -449,6 +451,7 @@ def test_observer_is_a_function() -> None:
         il.Translator(observer=5)  # type: ignore[arg-type]
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", sorted(path.stem for path in FIXTURES.glob("*.toml")))
 def test_text_that_was_sent_is_not_held(dialect: str) -> None:
     for case in load_cases(dialect):

@@ -73,6 +73,7 @@ def test_scenario(scenario: ChatScenario) -> None:
     check_no_leak(heard)
 
 
+@pytest.mark.one_row_in(4)
 @each_scenario
 @pytest.mark.parametrize("limit", [20, pytest.param(150, marks=pytest.mark.slow)])
 def test_however_it_is_cut(scenario: ChatScenario, limit: int) -> None:
@@ -87,6 +88,7 @@ def test_however_it_is_cut(scenario: ChatScenario, limit: int) -> None:
         assert findings == expected[1], cut
 
 
+@pytest.mark.one_row_in(4)
 @each_scenario
 def test_broken_off_anywhere(scenario: ChatScenario) -> None:
     stream = scenario.stream
@@ -106,6 +108,7 @@ def test_broken_off_anywhere(scenario: ChatScenario) -> None:
 # ── the official SDK ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.one_row_in(2)
 @each_scenario
 def test_sdk_iterates(scenario: ChatScenario) -> None:
     out, _ = translate(scenario, [scenario.stream])
@@ -128,6 +131,7 @@ ACCUMULATED = [
 ]
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "not strict"])
 @pytest.mark.parametrize("scenario", ACCUMULATED, ids=str)
 def test_sdk_accumulates(scenario: ChatScenario, strict: bool) -> None:

@@ -95,6 +95,7 @@ def test_same_wire_stream(scenario: MessagesScenario) -> None:
     assert (out == scenario.stream) == scenario.untouched, out.decode()
 
 
+@pytest.mark.one_row_in(4)
 @each_scenario
 def test_same_wire_stream_is_independent_of_cuts(scenario: MessagesScenario) -> None:
     stream = scenario.stream
@@ -483,6 +484,7 @@ def as_input(id: str, name: str, args: str) -> tuple[str, str, str]:
     return id, name, json.dumps({"INVALID_JSON": args}, separators=(",", ":")) if invalid else args
 
 
+@pytest.mark.one_row_in(4)
 @each_chat_scenario
 @pytest.mark.parametrize("limit", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_stream_from_chat_is_independent_of_cuts(scenario: ChatScenario, limit: int) -> None:

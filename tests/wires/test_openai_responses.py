@@ -106,6 +106,7 @@ def test_stream_for_a_chat_client(scenario: ResponsesScenario) -> None:
         assert view.done
 
 
+@pytest.mark.one_row_in(4)
 @each_scenario
 @pytest.mark.parametrize("limit", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_result_does_not_depend_on_cuts(scenario: ResponsesScenario, limit: int) -> None:
@@ -245,6 +246,7 @@ def test_stream_from_chat(scenario: chat.ChatScenario) -> None:
         assert view.choices == scenario.expected
 
 
+@pytest.mark.one_row_in(4)
 @each_chat
 def test_sdk_reads_stream_from_chat(scenario: chat.ChatScenario) -> None:
     out, _ = from_chat(scenario)

@@ -239,6 +239,7 @@ def fuzz(name: str, rounds: int) -> None:
     assert all(error.path for error in rejected)
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", FUZZED_REQUESTS)
 def test_malformed_request_is_accepted_or_rejected_with_path(name: str) -> None:

@@ -97,6 +97,7 @@ def final_events(out: bytes, target: str) -> list[str]:
     return final
 
 
+@pytest.mark.one_row_in(7)
 @pytest.mark.parametrize("target", FINAL_EVENTS)
 @pytest.mark.parametrize("seed", range(400))
 def test_broken_stream_ends_exactly_once(seed: int, target: str) -> None:

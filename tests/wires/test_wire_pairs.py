@@ -117,6 +117,7 @@ def check_signatures(view: ReplyView, scene: Scene, source: str, target: str) ->
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.one_row_in(5)
 @each_cell
 def test_strict_clients_read_the_stream(scene: Scene, source: str, target: str) -> None:
     out = translate(scene, source, target)
@@ -213,6 +214,7 @@ HAS_BODY = [
 ]
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("scene", "source", "target"), HAS_BODY)
 def test_whole_reply_equals_stream(scene: Scene, source: str, target: str) -> None:
     options = Options(seal_key=KEY)
@@ -235,6 +237,7 @@ def needs_passthrough(cell: Any) -> bool:
     )
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in HAS_BODY if not needs_passthrough(cell)])
 def test_whole_reply_is_sent_as_a_stream(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
@@ -343,6 +346,7 @@ def test_next_request_returns_calls_and_signatures(scene: Scene, source: str, ta
 # ── regressions found by fuzzing ──────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.one_row_in(7)
 @pytest.mark.parametrize("kind", ["\n", "a\rb", "error\n", "a\ndata: x", "\ud83d", "\u2028", "", 5, None, ["\n"]])
 @pytest.mark.parametrize("source", WIRES)
 @pytest.mark.parametrize("target", WIRES)

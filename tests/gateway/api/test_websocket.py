@@ -23,6 +23,9 @@ keys: [{key}]
 {more}
 """
 
+TIMEOUT = aiohttp.ClientWSTimeout(ws_close=60)
+"""The client does not close the TCP connection before the gateway has answered its Close frame."""
+
 
 @pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
@@ -51,7 +54,7 @@ async def connect(gateway: GatewayProcess, key: str = KEY) -> AsyncIterator[Sock
     headers = {"authorization": f"Bearer {key}"}
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(f"{gateway.base}/v1/responses", headers=headers) as socket,
+        session.ws_connect(f"{gateway.base}/v1/responses", headers=headers, timeout=TIMEOUT) as socket,
     ):
         yield Socket(socket)
 
@@ -183,15 +186,19 @@ def test_failure_in_the_middle_is_one_final_event(gateway: GatewayProcess, upstr
 
 
 def test_client_that_leaves_ends_the_request_to_the_upstream(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
-    upstream.add("leave", up.send_headers(), up.send(up.ROLE + up.delta("x")), up.wait(15))
+    upstream.add("leave", up.send_headers(), up.send(up.ROLE + up.delta("x")), up.wait(100))
 
     async def use(socket: Socket) -> None:
         await socket.socket.send_str(json.dumps({"type": "response.create", "model": "leave", "input": "hi"}))
         while json.loads(await socket.socket.receive_str())["type"] != "response.output_text.delta":
             pass
+        async with asyncio.timeout(30):
+            await socket.socket.close()  # waits until the gateway has answered the Close frame
 
     run_client(gateway, use)
-    assert upstream.wait_for_requests("leave")[0].finished.wait(10)
+    (request,) = upstream.wait_for_requests("leave")
+    assert request.finished.wait(30)
+    assert request.client_left_at is not None
 
 
 def test_message_over_the_limit_closes_the_connection(gateway: GatewayProcess) -> None:

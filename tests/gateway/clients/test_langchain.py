@@ -62,6 +62,7 @@ def by_hand(model: Any, tools: list[Any], prompt: Any) -> str:
     return str(messages_so_far[-1].text)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("run_loop", [by_agent, by_hand])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True), (messages, True)])

@@ -136,6 +136,7 @@ def _only_message(choices: Iterable[Any]) -> ChatCompletionMessage:
 CHATS: list[Chat] = [chat_whole, chat_stream, chat_helper, chat_strict_helper, chat_parse]
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", CHATS)
 def test_chat_tool_loop(talk: GatewaySession, dialect: str, ask: Chat) -> None:
@@ -243,6 +244,7 @@ def response_parse(client: OpenAI, model: str, items: Any) -> Response:
 RESPONSES: list[Respond] = [response_whole, response_stream, response_helper, response_parse]
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", RESPONSES)
 def test_responses_tool_loop(talk: GatewaySession, dialect: str, ask: Respond) -> None:

@@ -38,6 +38,7 @@ async def stream(agent: Any) -> str:
     return str(result.final_output)
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("run_agent", [run, stream])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True)])

@@ -67,6 +67,7 @@ async def stream(agent: Any) -> str:
     return str(steps.result.output)
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("run_agent", [run, stream])
 @pytest.mark.parametrize(

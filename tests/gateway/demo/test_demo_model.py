@@ -88,6 +88,7 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.one_row_in(7)
 @ALL
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_native_text_is_parsed_as_planned_reply(dialect: il.Dialect, prompt: str) -> None:
@@ -561,6 +562,7 @@ def test_streamed_reply_equals_whole_reply(model: str) -> None:
     run_with_server(send_requests)
 
 
+@pytest.mark.one_row_in(5)
 @ALL
 def test_tool_loop_over_http(dialect: il.Dialect) -> None:
     """Run a tool loop like an agent behind a gateway: translate streams and return results until the reply is text."""

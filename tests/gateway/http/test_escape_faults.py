@@ -45,6 +45,7 @@ def send_hostile_text(upstream: UpstreamServer, gateway: GatewayProcess) -> None
     get(gateway, "/v1/%0d%0a%1b%5b2J")
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_38_log_lines_escape_control_characters(upstream: UpstreamServer, form: str, level: str) -> None:

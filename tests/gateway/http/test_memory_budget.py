@@ -141,6 +141,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_estimate_is_not_less_than_the_memory_of_decoded_json(shape: str) -> None:
     data = ('{"messages":[' + ",".join([SHAPES[shape]] * 20_000) + "]}").encode()
@@ -180,6 +181,7 @@ def gzip_stream(data: bytes) -> bytes:
     return pack.compress(data) + pack.flush(zlib.Z_SYNC_FLUSH)
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("wire", [*WIRES, f"{MESSAGES}/count_tokens"])
 def test_bodies_that_never_end_fill_the_budget(
@@ -241,6 +243,7 @@ def whole_reply(text: str) -> bytes:
     return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("wire", WIRES)
 def test_whole_replies_are_counted(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     reply = whole_reply("x" * (3 * MIB // 2))
@@ -272,6 +275,7 @@ def test_reply_of_a_failed_attempt_is_released(gateway: GatewayProcess, upstream
     assert len(reply_text(request_reply(gateway, CHAT, model, stream=False), CHAT)) == 2 * MIB
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("wire", WIRES)
 def test_events_that_never_end_fill_the_budget(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     half_event = b'data: {"x": "' + b"x" * (6 * MIB)

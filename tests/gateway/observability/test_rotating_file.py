@@ -110,6 +110,7 @@ def test_gateway_writes_log_file(upstream: UpstreamServer, tmp_path: Path, worke
         assert "200 ok" not in gateway.log.read_text()
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("abstract", [False, True])
 def test_systemd_notify_socket_receives_ready_and_stopping(workers: str, abstract: bool) -> None:

@@ -129,6 +129,7 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("wire", [CHAT, slow(MESSAGES), slow(RESPONSES)])
 @pytest.mark.parametrize(
     ("count", "text"), [(20_000, "Hello"), (100, "Hello, world. " * 8_000)], ids=["many messages", "long messages"]
@@ -145,7 +146,8 @@ def test_large_token_count(gateway: GatewayProcess, wire: str) -> None:
     check_wait(gateway, lambda: send_bytes(gateway, data))
 
 
-@pytest.mark.parametrize("unit", [b"[],", slow(b"0,"), slow(b'{"":0},'), slow(b'"",')])
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [b"[],", b"0,", b'{"":0},', b'"",'])
 def test_request_with_too_many_values(gateway: GatewayProcess, unit: bytes) -> None:
     body = b'{"model": "short", "messages": [' + unit * (16 * MIB // len(unit)) + b"0]}"
     data = build_request("/v1/chat/completions", body)
@@ -155,6 +157,7 @@ def test_request_with_too_many_values(gateway: GatewayProcess, unit: bytes) -> N
     check_wait(gateway, lambda: send_bytes(gateway, data))
 
 
+@pytest.mark.slow
 def test_large_request_that_is_not_json(gateway: GatewayProcess) -> None:
     body = b'{"model": "short", "messages": [' + b"[]," * 80_000 + b'"' + b"x" * 16 * MIB
     data = build_request("/v1/chat/completions", body)
@@ -170,6 +173,7 @@ def test_large_reply(upstream: UpstreamServer, gateway: GatewayProcess, wire: st
     check_wait(gateway, lambda: request_reply(gateway, wire, model, stream=False))
 
 
+@pytest.mark.slow
 def test_reply_with_too_many_values(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     body = b'{"id": "x", "choices": [' + b"[]," * (8 * MIB // 3) + b"0]}"
     model = upstream.add("values", up.send_response("200 OK", body))
@@ -189,6 +193,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.parametrize("wire", [slow(CHAT), MESSAGES])
 def test_flood_of_stream_data(upstream: UpstreamServer, gateway: GatewayProcess, wire: str, flood: str) -> None:
@@ -199,6 +204,7 @@ def test_flood_of_stream_data(upstream: UpstreamServer, gateway: GatewayProcess,
     check_wait(gateway, lambda: request_reply(gateway, wire, model))
 
 
+@pytest.mark.slow
 def test_flood_of_interim_responses(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("interim", up.send(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100_000), up.chat_stream("late"))
     got = request_reply(gateway, CHAT, model)
@@ -266,6 +272,7 @@ def test_hostile_text_in_small_events(
     check_wait(dialect_gateway, attack, bystander_type)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bystander_type", BYSTANDERS)
 def test_hostile_text_in_a_whole_reply(
     upstream: UpstreamServer, dialect_gateway: GatewayProcess, dialect: str, bystander_type: type[Bystander]
@@ -286,7 +293,8 @@ def test_end_of_a_long_stream_that_repeats_its_text(
     check_wait(gateway, lambda: request_reply(gateway, RESPONSES, model), bystander_type)
 
 
-@pytest.mark.parametrize("observer", [("--capture", "captures"), slow(("--log-level", "debug"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("observer", [("--capture", "captures"), ("--log-level", "debug")])
 def test_large_data_that_is_captured_or_logged(upstream: UpstreamServer, observer: tuple[str, str]) -> None:
     body = json.dumps({"id": "x", "choices": [{"message": {"content": "x" * (60 * MIB)}}]}).encode()
     reply = up.send_response("200 OK", gzip.compress(body, 1), "application/json", "content-encoding: gzip")

@@ -97,6 +97,7 @@ def test_18_ten_megabyte_argument_within_cpu_limit(
     assert cpu_seconds(gateway) - before < 5
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("wire", WIRES)
 def test_18_arguments_in_a_hundred_thousand_deltas_within_cpu_limit(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
@@ -274,6 +275,7 @@ def wait_until_set(event: threading.Event) -> Step:
     return step
 
 
+@pytest.mark.slow
 def test_thousand_concurrent_streams(upstream: UpstreamServer) -> None:
     go = threading.Event()
     end = up.delta(" and good bye") + up.delta(finish="stop") + up.DONE

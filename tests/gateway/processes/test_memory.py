@@ -84,12 +84,8 @@ FLOODS: dict[str, Callable[[GatewayProcess, UpstreamServer, str], None]] = {
 }
 
 
-IN_MAKE_TEST = {"errors", "cut streams"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in IN_MAKE_TEST else pytest.mark.slow) for name in FLOODS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOODS)
 def test_memory_returns_after_a_flood(
     gateway: GatewayProcess, upstream: UpstreamServer, baseline: int, name: str
 ) -> None:

@@ -239,7 +239,7 @@ class ShortRequestClients:
 
 
 @needs_nginx
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGTERM])
 def test_replica_stops_or_dies_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
     model, go = long_stream(upstream, f"replica-{number.name}")
     short = upstream.add(f"short-{number.name}", up.chat_stream("short"))
@@ -318,25 +318,56 @@ def next_request(wire: str, model: str, reply: Any) -> dict[str, Any]:
     return {**body, field: [*question, *new_messages]}
 
 
+@pytest.fixture(scope="module")
+def replica(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=SEAL_KEY)) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def other_replica(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    """A replica with the same seal key."""
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=SEAL_KEY)) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def replica_with_another_key(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=f"another {SEAL_KEY}")) as gateway:
+        yield gateway
+
+
+ALICE, MALLORY = "sk-alice-0123456789", "sk-mallory-0123456789"
+
+
+@pytest.fixture(scope="module")
+def replica_with_client_keys(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    config = CONFIG.format(url=upstream.url, key=SEAL_KEY) + f"keys: [{ALICE}, {MALLORY}]\nlog: {{format: json}}\n"
+    with run_gateway(config=config) as gateway:
+        yield gateway
+
+
 @pytest.mark.parametrize("wire", [MESSAGES, RESPONSES])
 @pytest.mark.parametrize("same_key", [True, False])
 def test_signed_reasoning_is_accepted_by_other_replica_with_same_key(
-    upstream: UpstreamServer, wire: str, same_key: bool
+    upstream: UpstreamServer,
+    replica: GatewayProcess,
+    other_replica: GatewayProcess,
+    replica_with_another_key: GatewayProcess,
+    wire: str,
+    same_key: bool,
 ) -> None:
     """The signature is sent back to its upstream only if both replicas have the same seal key."""
     body = json.dumps(THOUGHT).encode()
     upstream.add("claude-talk", up.send_response("200 OK", body))
-    keys = (SEAL_KEY, SEAL_KEY if same_key else f"another {SEAL_KEY}")
-    with ExitStack() as stack:
-        configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
-        first, second = (stack.enter_context(run_gateway(config=config)) for config in configs)
-        more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
-        reply = request_reply(first, wire, "claude-talk", stream=False, **tools_field(wire, "ls"), **more).json
-        before = upstream.count("claude-talk")
-        again = next_request(wire, "claude-talk", reply)
-        got = request_reply(second, wire, again.pop("model"), **again)
-        assert got.status == 200, got.body
-        sent = upstream.wait_for_requests("claude-talk", before + 1)[-1].body["messages"]
+    second = other_replica if same_key else replica_with_another_key
+    more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
+    reply = request_reply(replica, wire, "claude-talk", stream=False, **tools_field(wire, "ls"), **more).json
+    before = upstream.count("claude-talk")
+    again = next_request(wire, "claude-talk", reply)
+    got = request_reply(second, wire, again.pop("model"), **again)
+    assert got.status == 200, got.body
+    sent = upstream.wait_for_requests("claude-talk", before + 1)[-1].body["messages"]
     past = next(message for message in sent if message["role"] == "assistant")["content"]
     assert ("SIG" in [block.get("signature") for block in past if block["type"] == "thinking"]) is same_key
     assert [block["id"] for block in past if block["type"] == "tool_use"] == ["toolu_1"]
@@ -347,21 +378,19 @@ def test_signed_reasoning_is_accepted_by_other_replica_with_same_key(
 @pytest.mark.parametrize("wire", [MESSAGES, RESPONSES])
 @pytest.mark.parametrize("same_client", [True, False])
 def test_reasoning_is_sent_back_only_for_the_client_that_received_it(
-    upstream: UpstreamServer, wire: str, same_client: bool
+    upstream: UpstreamServer, replica_with_client_keys: GatewayProcess, wire: str, same_client: bool
 ) -> None:
     """Another client can neither read the envelope nor send it: it has another key."""
-    alice, mallory = "sk-alice-0123456789", "sk-mallory-0123456789"
+    gateway = replica_with_client_keys
     model = upstream.add("claude-talk", up.send_response("200 OK", json.dumps(THOUGHT).encode()))
-    config = CONFIG.format(url=upstream.url, key=SEAL_KEY) + f"keys: [{alice}, {mallory}]\nlog: {{format: json}}\n"
-    with run_gateway(config=config) as gateway:
-        more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
-        body = {**minimal_body(wire, model, stream=False), **tools_field(wire, "ls"), **more}
-        reply = post_as(gateway, alice, wire, body).json
-        before = upstream.count(model)
-        got = post_as(gateway, alice if same_client else mallory, wire, next_request(wire, model, reply))
-        assert got.status == 200, got.body
-        sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
-        gateway.wait_for_log(f'{got.header("x-interlingua-id")}.*"seal-unreadable": 1' if not same_client else "")
+    more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
+    body = {**minimal_body(wire, model, stream=False), **tools_field(wire, "ls"), **more}
+    reply = post_as(gateway, ALICE, wire, body).json
+    before = upstream.count(model)
+    got = post_as(gateway, ALICE if same_client else MALLORY, wire, next_request(wire, model, reply))
+    assert got.status == 200, got.body
+    sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
+    gateway.wait_for_log(f'{got.header("x-interlingua-id")}.*"seal-unreadable": 1' if not same_client else "")
     assert ("SIG" in json.dumps(sent)) is same_client
 
 
@@ -371,19 +400,18 @@ def post_as(gateway: GatewayProcess, key: str, wire: str, body: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_call_ids_are_restored_by_other_replica(upstream: UpstreamServer, wire: str) -> None:
+def test_call_ids_are_restored_by_other_replica(
+    upstream: UpstreamServer, replica: GatewayProcess, other_replica: GatewayProcess, wire: str
+) -> None:
     model = "moonshotai/kimi-k2"
     text = kimi_call("functions.ls:0", '{"city": "Oslo"}') + kimi_call("functions.ls:1", '{"city": "Rome"}')
     body = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
     upstream.add(model, up.send_response("200 OK", json.dumps(body).encode()))
-    with ExitStack() as stack:
-        config = CONFIG.format(url=upstream.url, key=SEAL_KEY)
-        first, second = (stack.enter_context(run_gateway(config=config)) for _ in range(2))
-        reply = request_reply(first, wire, model, stream=False, **tools_field(wire, "ls")).json
-        before = upstream.count(model)
-        again = next_request(wire, model, reply)
-        assert request_reply(second, wire, again.pop("model"), **again).status == 200
-        sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
+    reply = request_reply(replica, wire, model, stream=False, **tools_field(wire, "ls")).json
+    before = upstream.count(model)
+    again = next_request(wire, model, reply)
+    assert request_reply(other_replica, wire, again.pop("model"), **again).status == 200
+    sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
     calls = next(message for message in sent if message["role"] == "assistant")["tool_calls"]
     assert [call["id"] for call in calls] == ["functions.ls:0", "functions.ls:1"]
     assert [m["tool_call_id"] for m in sent if m["role"] == "tool"] == ["functions.ls:0", "functions.ls:1"]

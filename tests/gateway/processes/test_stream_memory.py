@@ -103,7 +103,7 @@ async def measure_stream(gateway: GatewayProcess, body: dict[str, Any]) -> float
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
-@pytest.mark.parametrize("size", [0, 40_000])
+@pytest.mark.parametrize("size", [pytest.param(0, marks=pytest.mark.slow), 40_000])
 def test_silent_stream_takes_little_memory_also_after_a_long_request(upstream: UpstreamServer, size: int) -> None:
     go = threading.Event()
     model = upstream.add(

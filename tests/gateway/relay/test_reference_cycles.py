@@ -178,6 +178,7 @@ def run_check(upstream: UpstreamServer, data: bytes, stop_after: int | None = No
     asyncio.run(run())
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("wire", SAMPLED_WIRES)
 @pytest.mark.parametrize(("stream", "name"), [*((True, name) for name in STREAMS), *((False, name) for name in WHOLE)])
 def test_request_leaves_no_cycle(upstream: UpstreamServer, wire: str, stream: bool, name: str) -> None:
@@ -188,6 +189,7 @@ def test_request_leaves_no_cycle(upstream: UpstreamServer, wire: str, stream: bo
     run_check(upstream, request_bytes(wire, model, stream))
 
 
+@pytest.mark.one_row_in(4)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("dialect", ["hermes", "qwen3_coder", "detect"])
 def test_call_in_native_text_leaves_no_cycle(upstream: UpstreamServer, dialect: str, name: str) -> None:
@@ -205,6 +207,7 @@ def test_client_that_disconnects_in_a_call_leaves_no_cycle(upstream: UpstreamSer
     run_check(upstream, request_bytes(CHAT, model, True, tools=[TOOL]), stop_after)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("model", ["nobody", "nobody-then-test"])
@@ -233,6 +236,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize("stop_after", [None, 0])
 def test_refused_request_leaves_no_cycle(upstream: UpstreamServer, name: str, stop_after: int | None) -> None:

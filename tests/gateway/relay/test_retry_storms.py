@@ -76,6 +76,7 @@ def test_41_circuit_breaker_opens_after_consecutive_failures(upstream: UpstreamS
     gateway.wait_for_log('"circuit breaker opened", "upstream": "first", "model": "dead", "failures": 10')
 
 
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
 def test_41_open_circuit_returns_retry_after(upstream: UpstreamServer, gateway: GatewayProcess, wire: str) -> None:
     model = upstream.add(f"resting-{wire}", OH)
@@ -119,6 +120,7 @@ def test_41_circuit_breakers_of_models_are_independent(upstream: UpstreamServer,
     assert raw.request_reply(gateway, CHAT, well, True).status == 200
 
 
+@pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("status", ["400 Bad", "401 No", "429 Slow"])
 def test_41_client_errors_do_not_open_the_circuit(
     upstream: UpstreamServer, gateway: GatewayProcess, status: str

@@ -189,6 +189,7 @@ def test_tools_are_counted_as_json() -> None:
     assert ten - one == pytest.approx(9 * 65, rel=0.15)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("wire", WIRES)
 def test_conversation_can_be_measured_in_parts(wire: str) -> None:
     rng = random.Random(wire)

@@ -97,6 +97,7 @@ def test_end_of_turn_may_follow(name: str) -> None:
     assert (reply.text, len(reply.calls)) == ("Let me check.", 1)
 
 
+@pytest.mark.one_row_in(5)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_quoted_json_is_text(name: str, text: str) -> None:

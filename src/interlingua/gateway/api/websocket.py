@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSMessage, WSMsgType, web
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_json, write_json
@@ -96,7 +96,10 @@ class _LastResponse(msgspec.Struct, frozen=True):
 
 
 class _Session:
-    """One connection. Its requests are handled in order: while one runs, the next ones wait unread."""
+    """One connection. Its requests are handled in order: while one runs, only one further message is read.
+
+    Reading it shows that the client closes the connection, and that ends the request.
+    """
 
     def __init__(self, gateway: GatewayState, wire: str, request: web.Request, socket: web.WebSocketResponse) -> None:
         self._gateway = gateway
@@ -108,22 +111,39 @@ class _Session:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + MAX_CONNECTION_SECONDS
-        while not self._socket.closed:
-            try:
-                message = await self._socket.receive(max(0.0, ends_at - loop.time()))
-            except TimeoutError:
-                await self._send_error(ConnectionTooOld())
-                await self._socket.close()
-                return
-            if message.type is not WSMsgType.TEXT:
-                if message.type is WSMsgType.BINARY:
-                    await self._send_error(BadRequest("", "the message is binary", "send JSON as text"))
-                    continue
-                return  # closed, or broken
-            try:
-                await self._handle_event(message.data)
-            except InterlinguaError as error:
-                await self._send_error(error)
+        receiving = asyncio.ensure_future(self._socket.receive())
+        try:
+            while True:
+                await asyncio.wait({receiving}, timeout=max(0.0, ends_at - loop.time()))
+                if not receiving.done():
+                    break
+                message = receiving.result()
+                if not _is_data(message):
+                    return  # closed, or broken
+                receiving = asyncio.ensure_future(self._socket.receive())
+                await self._handle_message(message, receiving)
+        finally:
+            await _cancel(receiving)
+        await self._send_error(ConnectionTooOld())
+        await self._socket.close()
+
+    async def _handle_message(self, message: WSMessage, receiving: asyncio.Future[Any]) -> None:
+        """Handle a message, unless the next one shows that the client has left."""
+        handling: asyncio.Future[Any] = asyncio.ensure_future(self._answer(message))
+        try:
+            await asyncio.wait({handling, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            if handling.done() or _is_data(receiving.result()):
+                await handling
+        finally:
+            await _cancel(handling)
+
+    async def _answer(self, message: WSMessage) -> None:
+        try:
+            if message.type is WSMsgType.BINARY:
+                raise BadRequest("", "the message is binary", "send JSON as text")
+            await self._handle_event(message.data)
+        except InterlinguaError as error:
+            await self._send_error(error)
 
     async def _handle_event(self, text: str) -> None:
         event = read_json(text, dict[str, Any])
@@ -193,6 +213,19 @@ class _WebSocketStream(EventStream):
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
         await self._socket.send_str(_error_event(status, body))
         return self._socket
+
+
+def _is_data(message: WSMessage) -> bool:
+    """Return whether this is a message of the client, and not the end of the connection."""
+    return message.type in (WSMsgType.TEXT, WSMsgType.BINARY)
+
+
+async def _cancel(future: asyncio.Future[Any]) -> None:
+    """Cancel a task and wait for its end. An exception of it was raised before, or no longer matters."""
+    future.cancel()
+    await asyncio.wait({future})
+    if not future.cancelled():
+        future.exception()  # otherwise asyncio reports it as never retrieved
 
 
 def _error_event(status: int, body: bytes) -> str:
