@@ -21,7 +21,7 @@ from e2e.clients import (
 
 __all__ = ["CLIENTS"]
 
-_AGENTS = (claude.CLIENT, codex.CLIENT, opencode.CLIENT, qwen.CLIENT, kimi.CLIENT, pi.CLIENT)
+_AGENTS = (claude.CLIENT, codex.CLIENT, codex.BUILT_IN, opencode.CLIENT, qwen.CLIENT, kimi.CLIENT, pi.CLIENT)
 _SDKS = (
     ai_sdk.CLIENT,
     claude_agent_sdk.CLIENT,
