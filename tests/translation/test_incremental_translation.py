@@ -17,7 +17,7 @@ from interlingua.core.options import Limits, Options
 from interlingua.errors import BadRequest
 from interlingua.translation import incremental_translation
 from interlingua.translation.exchange import Exchange, UpstreamTarget, plan_translation
-from interlingua.translation.request_cache import RequestCache
+from interlingua.translation.request_cache import MAX_TOOL_LIST_BYTES, TOOL_COPIES, RequestCache
 from interlingua.translation.request_translation import translate_body
 from interlingua.translation.turn_translation import translate_turns
 from interlingua.translation.undecoded_request import UndecodedRequest
@@ -299,10 +299,12 @@ def test_cache_is_bounded(max_bytes: int) -> None:
     for number in range(50):
         body = json.loads(SESSIONS[CHAT][number % 20])
         body["messages"][1]["content"] = f"session {number}"
+        body["tools"] = body["tools"][number % 3 : number % 3 + 2]
         translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
         assert 0 <= cache.size <= max_bytes
-        assert cache.size == sum(conversation.size for _, conversation in cache._conversations.values())
-        assert sum(map(len, cache._by_key.values())) == len(cache._conversations)
+        tool_bytes = sum(same.tool_bytes for same in cache._by_key.values())
+        assert cache.size == tool_bytes + sum(conversation.size for _, conversation in cache._conversations.values())
+        assert sum(len(same.conversations) for same in cache._by_key.values()) == len(cache._conversations)
     assert bool(cache.size) == (max_bytes > 1000)
 
 
@@ -311,7 +313,9 @@ def test_conversation_is_kept_once() -> None:
     for data in SESSIONS[CHAT]:
         translate(CHAT, data, target_of(MESSAGES), cache=cache)
     assert len(cache._conversations) == 1
-    assert cache.size < 4 * len(SESSIONS[CHAT][-1])
+    assert cache.size < 4 * len(SESSIONS[CHAT][-1]) + TOOL_COPIES * len(
+        json.dumps(json.loads(SESSIONS[CHAT][0])["tools"])
+    )
 
 
 def test_least_recently_used_conversation_is_evicted(translated_items: list[int]) -> None:
@@ -319,6 +323,7 @@ def test_least_recently_used_conversation_is_evicted(translated_items: list[int]
 
     def send(step: int, number: int) -> None:
         body = json.loads(SESSIONS[CHAT][step])
+        body["tools"] = body["tools"][:1]
         body["messages"][1]["content"] = f"session {number}"
         translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
 
@@ -329,3 +334,87 @@ def test_least_recently_used_conversation_is_evicted(translated_items: list[int]
     assert translated_items[-1] == 2
     send(11, 1)
     assert translated_items[-1] == 23, "the first of the others was evicted"
+
+
+def test_sessions_that_take_turns_are_all_continued(translated_items: list[int]) -> None:
+    cache = RequestCache()
+    for step in range(3):
+        for number in range(100):
+            body = json.loads(SESSIONS[CHAT][step])
+            body["messages"][1]["content"] = f"session {number}"
+            translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
+    assert translated_items[100:] == [2] * 200
+
+
+def test_large_tools_are_not_kept() -> None:
+    cache = RequestCache()
+    body = json.loads(SESSIONS[CHAT][3])
+    body["tools"][0]["function"]["description"] = "x" * MAX_TOOL_LIST_BYTES
+    assert translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
+    assert not cache.size
+    assert not cache._tool_lists
+
+
+def plan(body: Json, cache: RequestCache) -> incremental_translation.IncrementalTranslation | None:
+    request = UndecodedRequest.read(encode(body), "messages")
+    assert request is not None
+    return plan_translation(CHAT, request, target_of(MESSAGES, model=None), OPTIONS, cache)
+
+
+def test_new_json_is_all_that_is_decoded() -> None:
+    """The gateway decides by its size where the work runs."""
+    cache = RequestCache()
+    body = json.loads(SESSIONS[CHAT][0])
+    body["messages"][1]["content"] = "x" * 100_000
+    first = plan(body, cache)
+    assert first is not None
+    assert len(first.new_json) > 100_000 + len(encode(body["tools"])), "tools that are new are decoded, too"
+    assert first.run() is not None
+    answer = {"role": "assistant", "content": "hi"}
+    question = {"role": "user", "content": "and?"}
+    continued = plan({**body, "messages": [*body["messages"], answer, question]}, cache)
+    assert continued is not None
+    assert len(continued.new_json) < 1000
+    asked_again = plan({**body, "messages": [*body["messages"], question]}, cache)
+    assert asked_again is not None
+    assert len(asked_again.new_json) > 100_000, "two messages of the user are one turn: it is translated again"
+
+
+@pytest.mark.parametrize("model", [None, 5, ["a"]], ids=str)
+def test_request_without_a_model_is_translated_as_a_whole(model: Any) -> None:
+    assert plan({"model": model, "messages": [{"role": "user", "content": "hi"}]}, RequestCache()) is None
+
+
+@pytest.mark.parametrize(
+    "item", [{"type": "web_search_call", "id": "w", "status": "completed"}, {"type": "compaction"}]
+)
+def test_added_message_joins_the_one_before(item: Json) -> None:
+    result = {"type": "function_call_output", "call_id": "c", "output": "o"}
+    data = encode({"model": "m", "input": [result, item]})
+    target = target_of(MESSAGES, "any", "claude-opus-4-7")
+    assert translate(RESPONSES, data, target, cache=RequestCache()) == translate(RESPONSES, data, target, cache=None)
+
+
+def test_item_that_the_system_prompt_contains(translated_items: list[int]) -> None:
+    """The end of an item is looked for behind the items before it."""
+    question = {"role": "user", "content": "hi"}
+    system = {"role": "system", "content": "x", "metadata": question}
+    answer = {"role": "assistant", "content": "hello"}
+    cache = RequestCache()
+    for messages in ([question], [question, answer, question], [question, answer, question, answer, question]):
+        data = encode({"model": "m", "messages": [system, *messages]})
+        expected = translate(CHAT, data, target_of(MESSAGES), cache=None)
+        assert translate(CHAT, data, target_of(MESSAGES), cache=cache) == expected
+    assert translated_items == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"x":[' + b"0," * 1000 + b'0],"x":1,"model":"m","messages":[]}',
+        b'{"messages":[' + b"{}," * 1000 + b'{}],"model":"m","messages":[]}',
+    ],
+    ids=["other field", "messages"],
+)
+def test_field_that_is_there_twice(data: bytes) -> None:
+    assert UndecodedRequest.read(data, "messages") is None

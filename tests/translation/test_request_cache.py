@@ -53,7 +53,7 @@ def test_least_recently_used_lists_are_evicted() -> None:
     for n in range(MAX_TOOL_LISTS + 3):
         cache.share_tools("me", encode([tool("often")]))
         cache.share_tools("me", encode([tool(f"t{n}")]))
-    kept = [json.loads(text)[0]["name"] for _, text in cache._tool_lists]
+    kept = [tools[0]["name"] for tools in cache._tool_lists.values()]
     assert len(kept) == MAX_TOOL_LISTS
     assert "often" in kept
     assert "t0" not in kept

@@ -25,10 +25,12 @@ from interlingua.errors import BadRequest
 from interlingua.events import Finding
 from interlingua.translation.request_cache import (
     MAX_CUTS,
+    MAX_TOOL_LIST_BYTES,
     Cut,
     RequestCache,
     TranslatedConversation,
     TranslatedHead,
+    tools_digest,
 )
 from interlingua.translation.request_translation import (
     RequestContext,
@@ -85,13 +87,13 @@ class IncrementalTranslation:
     Args:
         request: The client's request.
         context: Wires, upstream and options.
-        model: Name of the model at the upstream; None: that of the request.
+        model: Name of the model at the upstream.
         cache: The earlier requests. `run` adds this one.
         owner: The client. It finds only requests of its own.
     """
 
     def __init__(
-        self, request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
+        self, request: UndecodedRequest, context: RequestContext, model: str, cache: RequestCache, owner: str
     ) -> None:
         assert context.source.TURNS is not None
         assert context.target.TURNS is not None
@@ -102,10 +104,12 @@ class IncrementalTranslation:
         self._source_codec: TurnCodec = context.source.TURNS
         self._target_codec: TurnCodec = context.target.TURNS
         self._source = request.encoded(request.conversation_field).rstrip(_WHITESPACE)
-        self._model = str(request.get("model") if model is None else model)
+        self._model = model
         # The token limit of the upstream may depend on the size of the conversation. It has no effect on turns.
         self._turn_context = replace(context, profile=replace(context.profile, largest=0))
         self._encoded_tools, options = request.encoded(TOOLS), context.options
+        self._tools_digest = tools_digest(self._encoded_tools)
+        self._has_known_tools = cache.knows_tools(owner, self._tools_digest)
         # All that the translation of turns depends on, and the client.
         self._key = (
             owner,
@@ -113,40 +117,48 @@ class IncrementalTranslation:
             context.target.NAME,
             self._turn_context.profile,
             self._model,
-            self._encoded_tools,
+            self._tools_digest,
             context.strict,
             options.upstream,
             options.seal_key,
             options.limits.seals,
         )
         self._match = cache.find(self._key, self._source)
+        self._cuts = self._find_cuts()
+        """The cuts up to the one at which the translation starts; empty if it starts at the beginning."""
 
     @classmethod
     def plan(
         cls, request: UndecodedRequest, context: RequestContext, model: str | None, cache: RequestCache, owner: str
     ) -> IncrementalTranslation | None:
-        """Return the translation; None if the request has to be translated as a whole."""
+        """Return the translation; None if the request has to be translated as a whole. `model`: None for that of the
+        request."""
         has_codecs = context.source.TURNS is not None and context.target.TURNS is not None
         if not has_codecs or not cache.max_bytes or not request.has_items or FUNCTIONS in request.fields:
             return None
-        return cls(request, context, model, cache, owner)
+        if request.size(TOOLS) > MAX_TOOL_LIST_BYTES:
+            return None
+        try:
+            model = request.get("model") if model is None else model
+            return cls(request, context, model, cache, owner) if isinstance(model, str) else None
+        except (NotResumable, *_DECODE_ERRORS):
+            return None
 
     @cached_property
     def new_json(self) -> bytes:
         """The JSON that has to be decoded: fields and items that no earlier request had."""
-        start = self._match.cut.source_end if self._match is not None and self._match.cut is not None else 0
+        start = self._cuts[-1].source_end if self._cuts else 0
         large_fields = (self._request.conversation_field, TOOLS)
         fields = [bytes(value) for name, value in self._request.fields.items() if name not in large_fields]
-        return b",".join([*fields, self._source[start:]])
+        tools = [] if self._has_known_tools else [self._encoded_tools]
+        return b",".join([*fields, *tools, self._source[start:]])
 
     @property
     def max_value_count(self) -> int:
         """The largest number of JSON values that the request can have."""
-        cut = self._match.cut if self._match is not None else None
-        known = cut.separators if cut is not None else 0
-        return (
-            known + count_separators(self.new_json) + count_separators(self._encoded_tools) + len(self._request.fields)
-        )
+        known = self._cuts[-1].separators if self._cuts else 0
+        known += count_separators(self._encoded_tools) if self._has_known_tools else 0
+        return known + count_separators(self.new_json) + len(self._request.fields)
 
     def run(self, fit: Callable[[Any, list[Any]], Profile] | None = None) -> EncodedRequest | None:
         """Translate the request.
@@ -163,9 +175,11 @@ class IncrementalTranslation:
             return None
 
     def _run(self, fit: Callable[[Any, list[Any]], Profile] | None) -> EncodedRequest:
-        tools = self._cache.share_tools(self._owner, self._encoded_tools) if self._encoded_tools else []
+        tools = (
+            self._cache.share_tools(self._owner, self._encoded_tools, self._tools_digest) if self._encoded_tools else []
+        )
         offered = read_tools(ObjectReader({TOOLS: tools}))[0]
-        start = self._find_start()
+        start = self._decode_start()
         parts = self._divide(start)
         translated = self._translate_parts(parts, start, TurnContext(self._turn_context, self._model, offered))
         state = translated[-1].state
@@ -181,8 +195,12 @@ class IncrementalTranslation:
         if findings.written and findings.keeps_roles and findings.is_uneven:
             raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
         outputs = [*start.outputs, *(_encode_items(turns.items) for turns in translated)]
-        self._store(start, parts, translated, outputs, translated_head)
+        is_reusable = not _depends_on_tail(tail)
+        self._store(start, parts, translated, outputs, translated_head if is_reusable else None)
         if head.added:
+            last = translated[-1].items[-1:]
+            if not last or not self._target_codec.is_from_model(last[0]):
+                raise NotResumable  # what is added may belong to the message before
             profile = profile_for_model(context.profile, self._model)
             added, _ = self._target_codec.write(replace(head.request, system=[], messages=head.added), profile)
             outputs.append(_encode_items(added))
@@ -196,17 +214,27 @@ class IncrementalTranslation:
 
     # ── the client's conversation ─────────────────────────────────────────────────────────────────────────────────
 
-    def _find_start(self) -> _Start:
-        """Return where the translation starts: at the last cut after which the model's turn begins, or at 0."""
-        is_from_model, match = self._source_codec.is_from_model, self._match
-        if match is not None and match.cut is not None:
-            conversation = match.conversation
-            cuts = conversation.cuts[: conversation.cuts.index(match.cut) + 1]
-            for n, cut in reversed(list(enumerate(cuts))):
-                items = _items_after(self._source, cut.source_end)
-                if items and is_from_model(items[0]):
-                    outputs = conversation.outputs[: cut.output_count]
-                    return _Start(items, cut.source_end, outputs, conversation.system_items, cut.state, cuts[: n + 1])
+    def _find_cuts(self) -> tuple[Cut, ...]:
+        """Return the cuts up to the last one after which the model's turn begins."""
+        match = self._match
+        if match is None or match.cut is None:
+            return ()
+        cuts = match.conversation.cuts[: match.conversation.cuts.index(match.cut) + 1]
+        while cuts:
+            item = _item_after(self._source, cuts[-1].source_end)
+            if item is not None and self._source_codec.is_from_model(item):
+                return cuts
+            cuts = cuts[:-1]
+        return ()
+
+    def _decode_start(self) -> _Start:
+        """Return where the translation starts, and the items from there on."""
+        if self._cuts:
+            assert self._match is not None
+            cut, conversation = self._cuts[-1], self._match.conversation
+            items = _items_after(self._source, cut.source_end)
+            outputs = conversation.outputs[: cut.output_count]
+            return _Start(items, cut.source_end, outputs, conversation.system_items, cut.state, self._cuts)
         items = _decode_items(self._source)
         count = next((n for n, item in enumerate(items) if not self._source_codec.is_system_prompt(item)), len(items))
         measure = self._cache.measure(None, items[:count], self._model)
@@ -249,17 +277,15 @@ class IncrementalTranslation:
         large_fields, request = (self._request.conversation_field, TOOLS), self._request
         fields = tuple([(name, b"" if name in large_fields else request.encoded(name)) for name in request.fields])
         largest, signed_loop = context.profile.largest, state.adapted.signed_loop
-        known = self._match.conversation.head if self._match is not None and self._match.cut is not None else None
-        # The last message of the model, and the tools that a search has found, can change the settings.
-        depends_on_tail = bool(tail.found_tools) or tail.messages[-1].role == "assistant"
+        known = self._match.conversation.head if self._cuts and self._match is not None else None
         if (
             known is not None
-            and not depends_on_tail
+            and not _depends_on_tail(tail)
             and (known.fields, known.largest, known.signed_loop) == (fields, largest, signed_loop)
         ):
             return known
         head = translate_body(self._head_body(start.system_items, tools), context, tail)
-        return TranslatedHead(() if depends_on_tail else fields, largest, signed_loop, head)
+        return TranslatedHead(fields, largest, signed_loop, head)
 
     def _head_body(self, system_items: list[Json], tools: list[Any]) -> Json:
         """Return the client's request with nothing but the system prompt in its conversation."""
@@ -306,7 +332,7 @@ class IncrementalTranslation:
         parts: list[_Part],
         translated: list[TranslatedTurns],
         outputs: list[bytes],
-        head: TranslatedHead,
+        head: TranslatedHead | None,
     ) -> None:
         """Keep this conversation, up to the last turn that is complete."""
         cuts = list(start.cuts)
@@ -319,7 +345,7 @@ class IncrementalTranslation:
         if len(cuts) > len(start.cuts):
             source, known = self._source[: cuts[-1].source_end], tuple(outputs[: cuts[-1].output_count])
             kept = TranslatedConversation(source, known, start.system_items, tuple(cuts[-MAX_CUTS:]), head)
-            self._cache.store(self._key, kept, self._match)
+            self._cache.store(self._key, kept, len(self._encoded_tools), self._match)
 
 
 class _Start(msgspec.Struct, frozen=True):
@@ -346,6 +372,12 @@ class _Part(msgspec.Struct, frozen=True):
     """True if a turn ends here. The turn of the model may go on in the next request."""
 
 
+def _depends_on_tail(tail: Tail) -> bool:
+    """Return whether the settings may depend on more of the conversation than `TranslatedHead` has: on the last message
+    of the model, or on tools that a search has found."""
+    return bool(tail.found_tools) or tail.messages[-1].role == "assistant"
+
+
 def _describe_tool(tool: Tool) -> tuple[str, ...]:
     """Return what the items of a call depend on."""
     return tool.name, tool.kind, tool.namespace, tool.local
@@ -363,15 +395,23 @@ def _items_after(source: bytes, position: int) -> list[Json]:
     return _decode_items(b"[" + rest[1:]) if rest.startswith(b",") else []
 
 
+def _item_after(source: bytes, position: int) -> Json | None:
+    """Return the first item of a list after this position, which is the end of an item; None if there is none."""
+    rest = source[position:].lstrip(_WHITESPACE)
+    if not rest.startswith(b","):
+        return None
+    item = msgspec.json.decode(_split_items(b"[" + rest[1:])[0])
+    return item if isinstance(item, dict) else None
+
+
 def _item_ends(source: bytes, start: _Start) -> list[int]:
     """Return the position of the end of each item from there on."""
     rest = source[start.source_end :].lstrip(_WHITESPACE + b",[")
-    encoded = _split_items(b"[" + rest)[-len(start.items) :]
     ends, position = [], start.source_end
-    for item in map(bytes, encoded):
+    for item in map(bytes, _split_items(b"[" + rest)):  # also those of the system prompt, which come first
         position = source.index(item, position) + len(item)
         ends.append(position)
-    return ends
+    return ends[-len(start.items) :]
 
 
 def _encode_items(items: list[Json]) -> bytes:

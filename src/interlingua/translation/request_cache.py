@@ -3,7 +3,7 @@
 An agent sends all of its tools and its whole conversation with each request. What is the same as in an earlier request
 is translated once. The translation is a pure function, so an equal request has an equal result, whatever is in memory.
 The key of an entry has everything that the result depends on, and the client: its requests never find what another
-client has sent, not even by the time that they take.
+client has sent. Clients without a key of their own count as one client.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,21 +24,25 @@ from interlingua.wires.requests.shared_tools import SharedToolList
 
 __all__ = [
     "DEFAULT_CACHE_BYTES",
+    "MAX_TOOL_LIST_BYTES",
     "ConversationMatch",
     "Cut",
     "RequestCache",
     "TranslatedConversation",
     "TranslatedHead",
+    "tools_digest",
 ]
 
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
-MAX_CONVERSATIONS_PER_KEY = 32
+MAX_CONVERSATIONS_PER_KEY = 256
 """Conversations with the same key: they are compared one by one."""
 MAX_CUTS = 8
 """Places of a conversation at which the translation can resume: the last ones, because agents change little else."""
 MAX_TOOL_LISTS = 16
 MAX_TOOL_LIST_BYTES = 256 * 1024
-"""Larger tool lists, in bytes of JSON, are not kept."""
+"""Larger tool lists, in bytes of JSON, are not kept, nor are conversations with them."""
+TOOL_COPIES = 10
+"""Memory of tools for each byte of their JSON: decoded, read, and written for the upstream."""
 ITEM_BYTES = 400
 """Memory of the states of a conversation for each of its items."""
 MAX_BEGINNINGS = 4
@@ -94,14 +99,15 @@ class TranslatedConversation(msgspec.Struct, frozen=True):
     """Items at the beginning that are the system prompt, decoded."""
     cuts: tuple[Cut, ...]
     """Cuts in order. The last one is the end of `source`."""
-    head: TranslatedHead
-    """The rest of the request that had this conversation."""
+    head: TranslatedHead | None
+    """The rest of the request that had this conversation; None if it cannot be used again."""
 
     @property
     def size(self) -> int:
         """Approximate memory in bytes."""
         items = ITEM_BYTES * self.cuts[-1].state.item_count
-        return len(self.source) + sum(map(len, self.outputs)) + items + self.head.size
+        head_size = self.head.size if self.head is not None else 0
+        return len(self.source) + sum(map(len, self.outputs)) + items + head_size
 
 
 class ConversationMatch(msgspec.Struct, frozen=True):
@@ -123,7 +129,7 @@ class RequestCache:
     """Bounded memory of tools and conversations; the least recently used ones are evicted. Threads can share it.
 
     Args:
-        max_bytes: Maximum size of all conversations. With 0, none are kept.
+        max_bytes: Maximum size of all conversations and their tools. With 0, none are kept.
         measure: Function that returns any measure of a conversation: its arguments are the measure of the items before
             (None at the beginning), items, and the model.
     """
@@ -132,22 +138,32 @@ class RequestCache:
         self.max_bytes = max_bytes
         self.measure: Measure = measure or _measure_nothing
         self.size = 0
-        """Approximate memory of the conversations in bytes."""
+        """Approximate memory of the conversations and their tools in bytes."""
         self._lock = threading.Lock()
-        self._tool_lists: OrderedDict[tuple[str, bytes], SharedToolList] = OrderedDict()
+        self._tool_lists: OrderedDict[tuple[str, bytes], SharedToolList] = OrderedDict()  # by client and digest
         self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation]] = OrderedDict()  # by id()
-        self._by_key: dict[CacheKey, list[TranslatedConversation]] = {}  # the least recently stored first
+        self._by_key: dict[CacheKey, _SameKey] = {}
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def share_tools(self, owner: str, encoded: bytes) -> list[Any]:
+    def knows_tools(self, owner: str, digest: bytes) -> bool:
+        """Return whether the list of tools with this digest of its JSON need not be decoded."""
+        with self._lock:
+            return (owner, digest) in self._tool_lists
+
+    def share_tools(self, owner: str, encoded: bytes, digest: bytes = b"") -> list[Any]:
         """Return the list of tools in this JSON. Equal JSON of one client has the same list.
+
+        Args:
+            owner: The client.
+            encoded: The JSON.
+            digest: Its digest, see `tools_digest`, if it is known.
 
         Raises:
             ValueError: It is not valid.
             RecursionError: It is nested too deeply.
         """
-        key = (owner, encoded)
+        key = (owner, digest or tools_digest(encoded))
         with self._lock:
             known = self._tool_lists.get(key)
             if known is not None:
@@ -168,12 +184,15 @@ class RequestCache:
     def find(self, key: CacheKey, source: bytes) -> ConversationMatch | None:
         """Return the conversation that has most in common with this one; None if none has anything."""
         with self._lock:
-            candidates = self._by_key.get(key, [])[::-1]
+            same = self._by_key.get(key)
+            candidates = [*same.conversations.values()][::-1] if same is not None else []
         match = _find_whole(candidates, source) or _find_cut(candidates, source) or _find_beginning(candidates, source)
         if match is not None:
+            found = id(match.conversation)
             with self._lock:
-                if id(match.conversation) in self._conversations:
-                    self._conversations.move_to_end(id(match.conversation))
+                if found in self._conversations:
+                    self._conversations.move_to_end(found)
+                    self._by_key[key].conversations.move_to_end(found)
         return match
 
     def resize(self, max_bytes: int) -> None:
@@ -182,19 +201,31 @@ class RequestCache:
             self.max_bytes = max_bytes
             self._evict()
 
-    def store(self, key: CacheKey, conversation: TranslatedConversation, match: ConversationMatch | None) -> None:
-        """Keep a conversation, instead of the one that it continues."""
-        if conversation.size > self.max_bytes // 4:
+    def store(
+        self, key: CacheKey, conversation: TranslatedConversation, tool_bytes: int, match: ConversationMatch | None
+    ) -> None:
+        """Keep a conversation, instead of the one that it continues.
+
+        Args:
+            key: All that its translation depends on.
+            conversation: The conversation.
+            tool_bytes: Size of the JSON of its tools. Conversations with the same key share them.
+            match: The conversation that it continues.
+        """
+        if conversation.size + TOOL_COPIES * tool_bytes > self.max_bytes // 4:
             return
         with self._lock:
-            if match is not None and match.is_same_conversation:
-                self._remove(id(match.conversation))
-            mine = self._by_key.setdefault(key, [])
-            mine.append(conversation)
+            if key not in self._by_key:
+                self._by_key[key] = _SameKey(TOOL_COPIES * tool_bytes)
+                self.size += TOOL_COPIES * tool_bytes
+            same = self._by_key[key].conversations
+            same[id(conversation)] = conversation
             self._conversations[id(conversation)] = (key, conversation)
             self.size += conversation.size
-            if len(mine) > MAX_CONVERSATIONS_PER_KEY:
-                self._remove(id(mine[0]))
+            if match is not None and match.is_same_conversation:
+                self._remove(id(match.conversation))
+            if len(same) > MAX_CONVERSATIONS_PER_KEY:
+                self._remove(next(iter(same)))
             self._evict()
 
     def _evict(self) -> None:
@@ -205,11 +236,25 @@ class RequestCache:
         key, conversation = self._conversations.pop(conversation_id, (None, None))
         if conversation is None:
             return
+        same = self._by_key[key]
         self.size -= conversation.size
-        mine = self._by_key[key]
-        mine[:] = [other for other in mine if other is not conversation]
-        if not mine:
+        del same.conversations[conversation_id]
+        if not same.conversations:
+            self.size -= same.tool_bytes
             del self._by_key[key]
+
+
+class _SameKey:
+    """Conversations with the same key, the least recently used first, and the memory of their tools in bytes."""
+
+    def __init__(self, tool_bytes: int) -> None:
+        self.conversations: OrderedDict[int, TranslatedConversation] = OrderedDict()  # by id()
+        self.tool_bytes = tool_bytes
+
+
+def tools_digest(encoded: bytes) -> bytes:
+    """Return a digest of the JSON of tools: JSON with the same digest is the same."""
+    return blake2b(encoded, digest_size=16).digest()
 
 
 def _find_whole(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:

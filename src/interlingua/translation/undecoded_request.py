@@ -15,6 +15,9 @@ MAX_UNCHECKED_BYTES = 1024 * 1024
 fields would need much memory."""
 MAX_OTHER_BYTES = 256 * 1024
 """Maximum size of all other fields in a larger request."""
+MAX_OVERHEAD_BYTES = 64
+"""Maximum size of all white space and punctuation between the fields, per field. A field that is there twice has more:
+only its last value is kept, so the limits for the others would not be checked."""
 TOOLS = "tools"
 
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -40,13 +43,14 @@ class UndecodedRequest:
             data: The request.
             conversation_field: Name of the field that holds the conversation.
 
-        Returns: None if it is not a JSON object, or has unusually many or large fields.
+        Returns: None if it is not a JSON object, has unusually many or large fields, or has a field twice.
         """
         try:
             if len(data) > MAX_UNCHECKED_BYTES and _other_bytes(data, conversation_field) > MAX_OTHER_BYTES:
                 return None
             fields = _decode_fields(data)
-            return cls(fields, conversation_field) if len(fields) <= MAX_FIELDS else None
+            is_usual = len(fields) <= MAX_FIELDS and _overhead(data, fields) <= MAX_OVERHEAD_BYTES
+            return cls(fields, conversation_field) if is_usual else None
         except _DECODE_ERRORS:
             return None
 
@@ -59,6 +63,11 @@ class UndecodedRequest:
         """Return the JSON of a field; b"" if it is missing."""
         raw = self.fields.get(name)
         return b"" if raw is None else bytes(raw)
+
+    def size(self, name: str) -> int:
+        """Return the size of the JSON of a field."""
+        raw = self.fields.get(name)
+        return 0 if raw is None else len(memoryview(raw))
 
     @property
     def has_items(self) -> bool:
@@ -88,6 +97,11 @@ def _other_bytes(data: bytes, conversation_field: str) -> int:
     """Return the size of a request without its conversation and its tools."""
     large_fields = msgspec.structs.astuple(_large_fields_decoder(conversation_field).decode(data))
     return len(data) - sum(len(memoryview(value)) for value in large_fields)
+
+
+def _overhead(data: bytes, fields: dict[str, msgspec.Raw]) -> float:
+    """Return the size of what is not in the values, per field."""
+    return (len(data) - sum([len(memoryview(value)) for value in fields.values()])) / (len(fields) + 1)
 
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

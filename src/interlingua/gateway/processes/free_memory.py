@@ -47,7 +47,7 @@ async def trim_periodically(count_requests: Callable[[], int]) -> None:
         count = count_requests()
         busy_checks = busy_checks + 1 if count != seen else 0
         if count != trimmed and (count == seen or busy_checks >= MAX_BUSY_CHECKS):
-            trim(0)  # about a millisecond for 10 MiB
+            await asyncio.to_thread(trim, 0)  # some milliseconds for 100 MiB
             trimmed, busy_checks = count, 0
         seen = count
 
