@@ -14,7 +14,7 @@ import msgspec
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.core.tools import TOOL_FOUND_TEXT, SharedTools, Tool, is_hosted
+from interlingua.core.tools import NO_TOOL_FOUND_TEXT, TOOL_FOUND_TEXT, SharedTools, Tool, is_hosted
 from interlingua.errors import BadRequest
 
 __all__ = [
@@ -119,7 +119,7 @@ def _extra_text(data: Mapping[str, Any]) -> str:
             found_tools = (
                 tool for definition in tools if not is_hosted(definition) for tool in Tool.read_all(definition)
             )
-            return "\n".join(TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools)
+            return "\n".join(TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools) or NO_TOOL_FOUND_TEXT
         case (
             {"type": "agent_message" | "search_result", "content": content}
             | {"type": "local_shell_call_output" | "shell_call_output", "output": content}
@@ -182,7 +182,7 @@ def tools_for_wire(request: Request, wire: str, notes: FindingCollector) -> list
         if not _is_visible(tool, request, wire):
             notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not offered", path)
             continue
-        for key in tool.extra:
+        for key in tool.extra if tool.kind != "search" else ():
             notes.report("field-dropped", f"{wire} has no field for {key} of a tool: dropped", f"{path}.{key}")
         tools.append(msgspec.structs.replace(tool, extra={}))
     return tools
