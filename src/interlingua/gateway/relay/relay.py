@@ -57,11 +57,14 @@ from interlingua.gateway.response_store.stored_exchange import StoredExchange, i
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.server_tools.request_tools import (
     find_server_tools,
+    given_texts,
     may_have_server_tools,
+    reports_missing_search,
     runs_server_tools,
     start_rounds,
 )
 from interlingua.gateway.server_tools.server_tool import ServerTool
+from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
@@ -469,10 +472,25 @@ class Relay:
             if not may_have_server_tools(self._wire, encoded):
                 return {}
         route = routes[0]
-        if route.upstream.api == self._wire and runs_server_tools(self._wire, route.profile):
+        is_same_wire = route.upstream.api == self._wire
+        if is_same_wire and runs_server_tools(self._wire, route.profile):
             return {}
         tools = self._gateway.request_cache.share_tools(client_request.client_id, encoded) if encoded else None
-        return find_server_tools(self._wire, body.get(TOOLS) if tools is None else tools)
+        settings = self._config.settings
+        is_offered = settings.web_search.engine != "off" or (reports_missing_search(self._wire) and not is_same_wire)
+        web = self._web_access(client_request) if is_offered else None
+        return find_server_tools(self._wire, body.get(TOOLS) if tools is None else tools, web)
+
+    def _web_access(self, client_request: ClientRequest) -> WebAccess:
+        settings, log = self._config.settings, self._gateway.log
+        assert self._gateway.session is not None, "the session is opened before the gateway listens"
+        return WebAccess(
+            settings.web_search,
+            settings.web_fetch,
+            self._gateway.session,
+            lambda problem: log.error("web search failed", id=self._exchange.id, problem=problem),
+            lambda: given_texts(client_request.body.decode()),
+        )
 
     async def _run_server_tools(
         self, client_request: ClientRequest, server_tools: dict[str, ServerTool]
@@ -481,7 +499,7 @@ class Relay:
         body = await client_request.body.decode_in_thread(
             client_request.client_id, self._gateway.work_threads, self._memory
         )
-        rounds = start_rounds(self._wire, body, server_tools)
+        rounds = start_rounds(self._wire, body, server_tools, client_request.seal_key)
         counted_request, self._counted_request = self._counted_request, None
 
         async def send(frames: bytes) -> None:

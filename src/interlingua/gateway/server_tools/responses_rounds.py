@@ -7,13 +7,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json
+from interlingua.common.jsontext.codec import encode_json, read_json, write_json
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
-from interlingua.gateway.server_tools.server_tool import Json, Outcome, ServerCall, ServerTool, sum_usage
+from interlingua.gateway.server_tools.server_tool import (
+    ERROR_TEXT,
+    Json,
+    Outcome,
+    ServerCall,
+    ServerTool,
+    pages_text,
+    sum_usage,
+)
 from interlingua.gateway.server_tools.tool_search import ToolSearch
+from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = ["ResponsesRounds", "find_tool_search"]
+__all__ = ["ResponsesRounds", "find_server_tools"]
+
+WEB_SEARCH = "web_search"
+RESULTS_NOT_KEPT = "[the results of this search are not kept; search again if you need them]"
+"""Results of a web search in an earlier reply: the API has no place for them in its items."""
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FINAL_TYPES = ("response.completed", "response.incomplete")
@@ -21,11 +34,21 @@ _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 
 
-def find_tool_search(tools: list[Json]) -> dict[str, ServerTool]:
-    """Return the search for tools that the client wants the server to run, by its name; empty if there is none."""
-    if not any(tool.get("type") == TOOL_SEARCH and not is_client_search(tool) for tool in tools):
-        return {}
-    return {TOOL_SEARCH: ToolSearch(TOOL_SEARCH, _deferred_tools(tools))}
+def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, ServerTool]:
+    """Return the tools that the client wants the server to run, by the name of their function. Without `web`: no web
+    search."""
+    found: dict[str, ServerTool] = {}
+    if any(tool.get("type") == TOOL_SEARCH and not is_client_search(tool) for tool in tools):
+        found[TOOL_SEARCH] = ToolSearch(TOOL_SEARCH, _deferred_tools(tools))
+    search = next((tool for tool in tools if _is_web_search(tool)), None)
+    if web is not None and search is not None:
+        found[WEB_SEARCH] = web.search_tool(WEB_SEARCH, search)
+    return found
+
+
+def _is_web_search(definition: Json) -> bool:
+    """Return whether this is a web search, in any version: `web_search`, `web_search_preview`, with a date."""
+    return str(definition.get("type")).startswith(WEB_SEARCH)
 
 
 def _deferred_tools(tools: list[Json]) -> list[Tool]:
@@ -49,6 +72,8 @@ class ResponsesRounds:
         self._response: Json = {}
         self._first_response: Json = {}
         self._items: list[Json] = []
+        self._searches: dict[str, int] = {}  # index of each web search, by the id of the function call
+        self._result_texts: dict[str, str] = {}  # of web searches, by the id of their item
         self._first_index = 0  # of this round
         self._sequence_number = 0
         self._usages: list[Json] = []  # of each round
@@ -64,7 +89,7 @@ class ResponsesRounds:
             **self._body,
             "stream": True,
             "store": False,
-            "input": list(_items_for_model([*items, *self._items])),
+            "input": list(_items_for_model([*items, *self._items], self._result_texts)),
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         choice = request.get("tool_choice")
@@ -75,6 +100,10 @@ class ResponsesRounds:
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
     def _tool_for_model(self, definition: Json) -> Json:
+        if WEB_SEARCH in self._tools and _is_web_search(definition):
+            search = self._tools[WEB_SEARCH]
+            function = {"type": "function", "name": search.name, "description": search.description}
+            return {**function, "parameters": search.parameters, "strict": False}
         tool = self._tools.get(TOOL_SEARCH)
         if tool is None or definition.get("type") != TOOL_SEARCH or is_client_search(definition):
             return definition
@@ -95,13 +124,46 @@ class ResponsesRounds:
             return self._end_round(event)
         if event_type in _FAILED_TYPES:
             self.is_complete = self.has_failed = True
+        elif self._is_web_search_event(event):
+            return self._read_web_search(event)
         elif event_type in (_ITEM_ADDED, _ITEM_DONE):
             event = {**event, "item": self._item_for_client(as_dict(event.get("item")))}
             if event_type == _ITEM_DONE:
                 self._items.append(event["item"])
         if "output_index" in event:
-            event = {**event, "output_index": self._first_index + int(event["output_index"] or 0)}
+            event = {**event, "output_index": self._index_of(event)}
         return self._write_frame(event)
+
+    def _index_of(self, event: Json) -> int:
+        return self._first_index + int(event.get("output_index") or 0)
+
+    def _is_web_search_event(self, event: Json) -> bool:
+        """Return whether an event is about a call of the web search, which the client sees as an item of its own."""
+        item = as_dict(event.get("item"))
+        is_call = item.get("type") == "function_call" and item.get("name") == WEB_SEARCH
+        return WEB_SEARCH in self._tools and (is_call or event.get("item_id") in self._searches)
+
+    def _read_web_search(self, event: Json) -> bytes:
+        """Return the frames for an event of a web search. Its item ends with its outcome."""
+        call, index = as_dict(event.get("item")), self._index_of(event)
+        id = str(call.get("id"))
+        item: Json = {"type": "web_search_call", "id": id.replace("fc_", "ws_"), "status": "in_progress"}
+        if event.get("type") == _ITEM_ADDED:
+            self._searches[id] = index
+            item["action"] = {"type": "search", "query": ""}
+            added = self._write_frame({"type": _ITEM_ADDED, "output_index": index, "item": item})
+            return added + self._write_search_event("in_progress", item, index)
+        if event.get("type") == _ITEM_DONE:
+            arguments = read_json(str(call.get("arguments")), dict[str, Any]) or {}
+            item["action"] = {"type": "search", "query": str(arguments.get("query") or "")}
+            self._items.append(item)
+            return self._write_search_event("searching", item, index)
+        return b""  # its arguments
+
+    def _write_search_event(self, state: str, item: Json, index: int) -> bytes:
+        return self._write_frame(
+            {"type": f"response.web_search_call.{state}", "output_index": index, "item_id": item["id"]}
+        )
 
     def _open_response(self, event: Json) -> bytes:
         if self._usages:  # of an earlier round
@@ -120,18 +182,40 @@ class ResponsesRounds:
         new_items = self._items[self._first_index :]
         self.needs_client = any(item.get("type") in ("function_call", "custom_tool_call") for item in new_items)
         if event.get("type") == "response.completed":
-            self.calls = [
-                ServerCall(str(item.get("id")), self._tools[TOOL_SEARCH], as_dict(item.get("arguments")))
-                for item in new_items
-                if item.get("type") == "tool_search_call" and TOOL_SEARCH in self._tools
-            ]
-        done_ids = {item.get("id") for item in new_items}  # a truncated item has no event that ends it
+            self.calls = [call for item in new_items if (call := self._server_call(item)) is not None]
+        done_ids = {
+            item.get("id") for item in new_items
+        } | self._searches.keys()  # a truncated item has no event that ends it
         self._items += [
             as_dict(item) for item in as_list(self._response.get("output")) if as_dict(item).get("id") not in done_ids
         ]
         return b""
 
+    def _server_call(self, item: Json) -> ServerCall | None:
+        """Return the call that the gateway has to run for this item; None if it has none."""
+        id = str(item.get("id"))
+        if item.get("type") == "tool_search_call" and TOOL_SEARCH in self._tools:
+            return ServerCall(id, self._tools[TOOL_SEARCH], as_dict(item.get("arguments")))
+        if item.get("type") == "web_search_call" and item.get("status") == "in_progress":
+            return ServerCall(id, self._tools[WEB_SEARCH], {"query": as_dict(item.get("action")).get("query")})
+        return None
+
     def write_outcome(self, call: ServerCall, outcome: Outcome) -> bytes:
+        return self._end_web_search(call, outcome) if call.tool.kind == "web_search" else self._add_tools(call, outcome)
+
+    def _end_web_search(self, call: ServerCall, outcome: Outcome) -> bytes:
+        index = next(n for n, item in enumerate(self._items) if item.get("id") == call.id)
+        sources = [{"type": "url", "url": page.url} for page in outcome.pages]
+        status = "failed" if outcome.error else "completed"
+        action = {**self._items[index]["action"], "sources": sources}
+        self._items[index] = item = {**self._items[index], "status": status, "action": action}
+        self._result_texts[call.id] = (
+            ERROR_TEXT.format(call.tool.kind, outcome.error) if outcome.error else pages_text(outcome.pages)
+        )
+        completed = b"" if outcome.error else self._write_search_event("completed", item, index)
+        return completed + self._write_frame({"type": _ITEM_DONE, "output_index": index, "item": item})
+
+    def _add_tools(self, call: ServerCall, outcome: Outcome) -> bytes:
         item = {
             "type": "tool_search_output",
             "id": call.id.replace("tsc_", "tso_"),
@@ -187,8 +271,13 @@ class ResponsesRounds:
         return encode_event(encode_json(event), str(event.get("type") or ""))
 
 
-def _items_for_model(items: list[Any]) -> Iterator[Any]:
-    """Yield the conversation with searches as a client would have run them: these have an id that joins them."""
+def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the conversation with searches as a client would have run them: these have an id that joins them.
+
+    Args:
+        items: The items of the conversation.
+        result_texts: Results of the web searches of this reply, by the id of their item.
+    """
     open_ids: deque[str] = deque()
     for position, item in enumerate(items):
         kind = item.get("type") if isinstance(item, dict) and item.get("execution") == "server" else None
@@ -197,5 +286,10 @@ def _items_for_model(items: list[Any]) -> Iterator[Any]:
             yield {**item, "execution": "client", "call_id": open_ids[-1]}
         elif kind == "tool_search_output" and open_ids:
             yield {**item, "execution": "client", "call_id": open_ids.popleft()}
+        elif isinstance(item, dict) and item.get("type") == "web_search_call":
+            id = str(item.get("id") or f"ws_{position}")
+            arguments = write_json({"query": as_dict(item.get("action")).get("query")})
+            yield {"type": "function_call", "call_id": id, "name": WEB_SEARCH, "arguments": arguments}
+            yield {"type": "function_call_output", "call_id": id, "output": result_texts.get(id, RESULTS_NOT_KEPT)}
         else:
             yield item

@@ -14,6 +14,7 @@ import msgspec
 from interlingua.core.tools import Tool
 
 __all__ = [
+    "ERROR_TEXT",
     "INVALID_INPUT",
     "MAX_USES_EXCEEDED",
     "UNAVAILABLE",
@@ -23,6 +24,8 @@ __all__ = [
     "Rounds",
     "ServerCall",
     "ServerTool",
+    "ServerToolKind",
+    "pages_text",
     "sum_usage",
 ]
 
@@ -31,6 +34,8 @@ ServerToolKind: TypeAlias = Literal["tool_search", "web_search", "web_fetch"]
 
 INVALID_INPUT, UNAVAILABLE, MAX_USES_EXCEEDED = "invalid_tool_input", "unavailable", "max_uses_exceeded"
 """Error codes of the Messages API."""
+ERROR_TEXT = "[{} failed: {}]"
+"""Text of an error for the model, with the kind of tool and the error code."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -105,6 +110,12 @@ class Rounds(Protocol):
 
     def body(self) -> Json:
         """Return the whole reply, after `finish`."""
+
+
+def pages_text(pages: Iterable[Page]) -> str:
+    """Return pages as a text for the model."""
+    texts = ("\n".join(filter(None, (page.title, page.url, page.age, page.text))) for page in pages)
+    return "\n\n".join(texts) or "[nothing was found]"
 
 
 def sum_usage(usages: Iterable[Mapping[str, Any]]) -> Json:
