@@ -337,3 +337,49 @@ def test_error_of_a_later_round_fails_the_response(gateway: GatewayProcess, upst
         events[-1].response.error.message,
     )
     assert "no such thing" in events[-1].response.error.message
+
+
+# ── requests that cannot be read ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [SEARCH, "no tool"],
+        [SEARCH, {"defer_loading": True}],
+        [SEARCH, {"defer_loading": True, "name": 3}],
+        [SEARCH, {"defer_loading": True, "name": "x", "input_schema": []}],
+        {"type": SEARCH["type"]},
+        [{"type": SEARCH["type"]}],
+        [{"type": SEARCH["type"], "name": [1]}],
+    ],
+)
+def test_malformed_tools_are_an_error_of_the_client(
+    gateway: GatewayProcess, upstream: UpstreamServer, tools: Any
+) -> None:
+    upstream.add("malformed", *says("hi"))
+    try:
+        ask(gateway, "malformed", False, tools=tools)
+    except anthropic.APIStatusError as error:
+        assert error.status_code == 400  # noqa: PT017 (a reply is fine, too)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [{"type": "tool_search"}, {"type": "namespace", "tools": [3]}]},
+        {"tools": [{"type": "tool_search"}, {"type": "namespace", "name": "n", "tools": "x"}]},
+        {"tools": [{"type": "tool_search"}, {"type": "function"}]},
+        {"tools": [{"type": "tool_search"}], "input": [3, {"type": "tool_search_call", "execution": "server"}]},
+        {"tools": [{"type": "tool_search"}], "input": {"a": 1}},
+    ],
+)
+def test_malformed_responses_requests_are_errors_of_the_client(
+    gateway: GatewayProcess, upstream: UpstreamServer, fields: Any
+) -> None:
+    upstream.add("malformed-responses", *says("hi"))
+    body = {"model": "malformed-responses", "input": "hi", **fields}
+    try:
+        responses_client(gateway).post("/responses", body=body, cast_to=object)
+    except openai.APIStatusError as error:
+        assert error.status_code == 400  # noqa: PT017 (a reply is fine, too)

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
@@ -219,7 +220,7 @@ class Relay:
                 return await self._compact(client_request)
             if self._stored_exchange is not None and client_request.body.get("background") is True:
                 return await self._start_background(client_request, self._stored_exchange)
-            if server_tools := self._find_server_tools(client_request, routes):
+            if server_tools := await self._find_server_tools(client_request, routes):
                 return await self._run_server_tools(client_request, server_tools)
             failover = UpstreamFailover(
                 self._upstream_access(), client_request, self._exchange, self._observer, self._memory
@@ -464,22 +465,27 @@ class Relay:
 
     # ── tools that the gateway runs ───────────────────────────────────────────────────────────────────────────────
 
-    def _find_server_tools(self, client_request: ClientRequest, routes: list[Route]) -> dict[str, ServerTool]:
+    async def _find_server_tools(self, client_request: ClientRequest, routes: list[Route]) -> dict[str, ServerTool]:
         """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
-        body, encoded = client_request.body, b""
-        if body.undecoded is not None:
-            encoded = body.undecoded.encoded(TOOLS)
-            if not may_have_server_tools(self._wire, encoded):
-                return {}
-        route = routes[0]
+        undecoded, route, settings = client_request.body.undecoded, routes[0], self._config.settings
+        encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
+        if undecoded is not None and not may_have_server_tools(self._wire, encoded):
+            return {}
         is_same_wire = route.upstream.api == self._wire
         if is_same_wire and runs_server_tools(self._wire, route.profile):
             return {}
-        tools = self._gateway.request_cache.share_tools(client_request.client_id, encoded) if encoded else None
-        settings = self._config.settings
+        if undecoded is None:
+            tools = client_request.body.decode().get(TOOLS)
+        elif not has_at_most_values(encoded, settings.limits.values):
+            return {}  # the request is refused when it is translated
+        else:
+            share_tools, client_id = self._gateway.request_cache.share_tools, client_request.client_id
+            try:
+                tools = await self._gateway.work_threads.run(client_id, len(encoded), share_tools, client_id, encoded)
+            except (ValueError, RecursionError):
+                return {}  # the same
         is_offered = settings.web_search.engine != "off" or (reports_missing_search(self._wire) and not is_same_wire)
-        web = self._web_access(client_request) if is_offered else None
-        return find_server_tools(self._wire, body.get(TOOLS) if tools is None else tools, web)
+        return find_server_tools(self._wire, tools, self._web_access(client_request) if is_offered else None)
 
     def _web_access(self, client_request: ClientRequest) -> WebAccess:
         settings, log = self._config.settings, self._gateway.log
