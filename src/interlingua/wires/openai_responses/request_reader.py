@@ -70,6 +70,7 @@ def read_request(body: Json, options: Options) -> Request:
         tools=_merge_tools(
             [*tools, *conversation.tools] if conversation.tools else tools, conversation.discovered_tools
         ),
+        found_tools=tuple(tool.name for tool in conversation.discovered_tools),
         hosted=hosted,
         tool_choice=_read_tool_choice(fields),
         parallel=fields.flag("parallel_tool_calls"),

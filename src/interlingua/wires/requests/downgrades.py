@@ -28,6 +28,7 @@ __all__ = [
     "hosted_tools",
     "join_text",
     "mark_error",
+    "names_of_found_tools",
     "note_inexact_effort",
     "require_single_choice",
     "tools_for_wire",
@@ -128,6 +129,18 @@ def _extra_text(data: Mapping[str, Any]) -> str:
             title = data.get("title")
             return "\n\n".join(text for text in (title, _part_texts(content)) if isinstance(text, str) and text)
     return ""
+
+
+def names_of_found_tools(result: Result) -> list[str]:
+    """Return the names of the tools that this result of a tool search refers to."""
+    names: list[str] = []
+    for piece in result.content:
+        match piece:
+            case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
+                names.append(name)
+            case Extra(data={"type": "tool_search_output", "tools": [*tools]}):
+                names += [tool.name for item in tools if not is_hosted(item) for tool in Tool.read_all(item)]
+    return names
 
 
 def _part_texts(content: object) -> str:
