@@ -246,6 +246,18 @@ def test_error_of_a_later_round_ends_the_stream(gateway: GatewayProcess, upstrea
         ask(gateway, "later", True)
 
 
+def test_client_that_leaves_ends_the_round(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("left", *calls((BM25, {"query": "weather"})))
+    upstream.add("left", up.send_headers(), up.send(up.ROLE + up.delta("It")), up.wait(30))
+    fields: Any = {"model": "left", "max_tokens": 100, "tools": TOOLS, "messages": [{"role": "user", "content": "hi"}]}
+    with messages_client(gateway).messages.stream(**fields) as events:
+        assert next(iter(events.text_stream)) == "It"
+    request = upstream.wait_for_requests("left", 2)[1]
+    assert request.finished.wait(10)
+    assert request.client_left_at is not None
+    gateway.wait_for_log("client-left.*left")
+
+
 def test_forced_choice_holds_for_the_first_round(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("forced", *calls((BM25, {"query": "weather"})))
     upstream.add("forced", *says("done"))
