@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -246,6 +247,19 @@ def test_error_of_a_later_round_ends_the_stream(gateway: GatewayProcess, upstrea
         ask(gateway, "later", True)
 
 
+def test_thinking_goes_back_to_the_model(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    thought = up.ROLE + up.delta(reasoning_content="I need the weather.")
+    search = up.call('{"query":"weather"}', name=BM25) + up.delta(finish="tool_calls") + up.DONE
+    upstream.add("thinks", *up.stream_response(thought + search))
+    upstream.add("thinks", *says("done"))
+    message = ask(gateway, "thinks", True)
+    kinds = [block["type"] for block in message["content"]]
+    assert kinds == ["thinking", "server_tool_use", "tool_search_tool_result", "text"]
+    assert message["content"][0]["signature"]
+    past = upstream.wait_for_requests("thinks", 2)[1].body["messages"][1]
+    assert past["reasoning_content"] == "I need the weather."
+
+
 def test_client_that_leaves_ends_the_round(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("left", *calls((BM25, {"query": "weather"})))
     upstream.add("left", up.send_headers(), up.send(up.ROLE + up.delta("It")), up.wait(30))
@@ -336,6 +350,28 @@ def test_search_runs_within_one_response(
     third = upstream.wait_for_requests(model, 3)[2].body
     assert function_names(third) == ["tool_search", "weather__forecast"]
     assert [message["role"] for message in third["messages"]] == ["user", "assistant", "tool", "assistant", "tool"]
+
+
+def test_response_has_the_id_of_its_request(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("named", *calls(("tool_search", {"query": "forecast"})))
+    upstream.add("named", *says("done"))
+    raw = responses_client(gateway).responses.with_raw_response.create(model="named", input="hi", tools=HOSTED)
+    assert raw.parse().id == raw.headers["x-interlingua-id"].replace("req_", "resp_")
+    assert len({item.id for item in raw.parse().output}) == 3
+
+
+def test_search_in_the_background(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    client = responses_client(gateway)
+    upstream.add("background", *calls(("tool_search", {"query": "forecast"})))
+    upstream.add("background", *says("done"))
+    response = client.responses.create(model="background", input="hi", tools=HOSTED, background=True)
+    id = response.id
+    deadline = time.monotonic() + 10
+    while response.status in ("queued", "in_progress") and time.monotonic() < deadline:
+        time.sleep(0.05)
+        response = client.responses.retrieve(response.id)
+    assert (response.status, response.id) == ("completed", id)
+    assert [item.type for item in response.output] == ["tool_search_call", "tool_search_output", "message"]
 
 
 def test_error_of_a_later_round_fails_the_response(gateway: GatewayProcess, upstream: UpstreamServer) -> None:

@@ -507,6 +507,7 @@ class Relay:
         )
         rounds = start_rounds(self._wire, body, server_tools, client_request.seal_key)
         counted_request, self._counted_request = self._counted_request, None
+        reply_id = client_request.reply_id
 
         async def send(frames: bytes) -> None:
             if client_request.stream:
@@ -515,10 +516,10 @@ class Relay:
                 await self._with_send_timeout(self._send(frames))
 
         async def ask() -> RoundStream:
-            nonlocal counted_request
-            stream = RoundStream(self._request, rounds, send)
+            nonlocal counted_request, reply_id
+            stream = RoundStream(self._request, rounds, send, reply_id)
             await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
-            counted_request = None
+            counted_request, reply_id = None, ""
             return stream
 
         keepalive = EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers)

@@ -33,10 +33,13 @@ class RoundStream(EventStream):
         request: The client's HTTP request.
         rounds: The rounds of the reply.
         send: Sends frames to the client.
+        reply_id: Id of the reply, for the first round only: the ids of items are made from it, and must not repeat.
     """
 
-    def __init__(self, request: web.Request, rounds: Rounds, send: Callable[[bytes], Awaitable[None]]) -> None:
-        super().__init__(request, encode_json(rounds.start_round()))
+    def __init__(
+        self, request: web.Request, rounds: Rounds, send: Callable[[bytes], Awaitable[None]], reply_id: str
+    ) -> None:
+        super().__init__(request, encode_json(rounds.start_round()), reply_id)
         self.error_response: ErrorResponse | None = None
         self._rounds = rounds
         self._send = send
