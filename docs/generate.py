@@ -42,6 +42,8 @@ from interlingua.gateway.settings.schema import (
     State,
     Timeouts,
     Upstream,
+    WebFetch,
+    WebSearch,
 )
 from interlingua.gateway.settings.schema import Model as ModelEntry
 from interlingua.parsing.shapes.tagged_params.tag import Tag
@@ -369,6 +371,8 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "client_limits": ClientLimits,
     "capture": Capture,
     "state": State,
+    "web_search": WebSearch,
+    "web_fetch": WebFetch,
     "log": Log,
 }
 """Nested settings, by their path in the file."""

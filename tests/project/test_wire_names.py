@@ -39,6 +39,7 @@ SPECIFIC = {
     "client/tools/toolbox.py": "example in the docstring",
     "core/reasoning_signatures.py": "wire of unsigned thinking, which envelopes at clients contain",
     "core/wire_traits.py": "the default wire",
+    "gateway/server_tools/request_tools.py": "the wires that have blocks or items for tools that a server runs",
     "translation/exchange.py": "example in the docstring",
     "translation/translator.py": "default of public parameters",
     "upstreams/catalog.py": "the wires on which Anthropic and OpenAI sign thinking",

@@ -496,8 +496,9 @@ def test_budget_is_mapped_to_effort_the_upstream_accepts(upstream: str, budget: 
 
 @pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
 def test_tool_from_search_output_is_offered(offered: list[Json]) -> None:
+    search_call = {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {"query": "ping"}}
     search_output = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
-    body = {"model": "m", "tools": offered, **input_items(search_output)}
+    body = {"model": "m", "tools": offered, **input_items(search_call, search_output)}
     prepared = prepare_request(body, RESPONSES, CHAT)
     assert (prepared.body["tools"], [tool.name for tool in prepared.tools]) == ([TOOL[CHAT]], ["ping"])
     assert prepared.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
@@ -510,7 +511,7 @@ def test_tool_from_search_output_is_offered(offered: list[Json]) -> None:
     ("source", "tool"),
     [
         (MESSAGES, {"type": "bash_20250124", "name": "bash"}),
-        (RESPONSES, {"type": "tool_search", "execution": "client"}),
+        (RESPONSES, {"type": "tool_search"}),
     ],
 )
 def test_tool_type_of_one_wire_is_not_offered_on_another(source: str, tool: Json) -> None:

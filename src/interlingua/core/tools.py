@@ -17,12 +17,15 @@ from interlingua.core.tool_choice import ToolChoice, ToolChoiceLike, read_tool_c
 from interlingua.errors import BadInput
 
 __all__ = [
+    "NO_TOOL_FOUND_TEXT",
     "TEXT_INPUT_SCHEMA",
     "TOOL_FOUND_TEXT",
+    "TOOL_SEARCH",
     "SharedTools",
     "Tool",
     "ToolSet",
     "ToolsLike",
+    "is_client_search",
     "is_hosted",
     "qualified_name",
     "shared_tool_set",
@@ -54,6 +57,16 @@ TOOL_EXAMPLE_HINT = (
 
 TOOL_FOUND_TEXT = "[the tool {} can be called from now on]"
 """Text in the place of a reference to a deferred tool that a search has found, with its name."""
+NO_TOOL_FOUND_TEXT = "[no tool was found]"
+TOOL_SEARCH = "tool_search"
+"""Type of a tool that searches for deferred tools, and its name for models."""
+TOOL_SEARCH_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},
+    "required": ["query"],
+}
+"""Schema of a tool search whose definition has none."""
+ToolKind: TypeAlias = Literal["function", "custom", "search"]
 
 
 class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,13 +74,13 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
 
     A *custom* tool takes text instead: its only param is `input`, and `grammar` restricts that text. A tool of a
     *namespace* has a `name` that is unique among all tools; `local` is its name inside the namespace. A *deferred* tool
-    is one that the model has to search for first.
+    is one that the model has to search for first. A *search* tool is the search, run by the client.
     """
 
     name: str
     schema: Mapping[str, Any] = {}
     description: str = ""
-    kind: Literal["function", "custom"] = "function"
+    kind: ToolKind = "function"
     strict: bool | None = None
     namespace: str = ""
     local: str = ""
@@ -85,9 +98,9 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
         """Read a tool in the format of any wire (under `function`, with `parameters` or `input_schema`) or of MCP
         (with `inputSchema`)."""
         tool = as_mapping(tool)
-        kind: Literal["function", "custom"] = (
-            "custom" if tool.get("type") == "custom" and "input_schema" not in tool else "function"
-        )
+        if is_client_search(tool):
+            return cls._read_search(tool)
+        kind: ToolKind = "custom" if tool.get("type") == "custom" and "input_schema" not in tool else "function"
         body = as_mapping(tool.get("function") or tool.get("custom") or tool)
         name = body.get("name")
         if not isinstance(name, str) or not name:
@@ -106,6 +119,17 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
             strict if isinstance(strict, bool) else None,
             grammar=_flatten_grammar(as_mapping(body["format"])) if kind == "custom" and body.get("format") else None,
             extra={key: value for key, value in {**tool, **body}.items() if key not in known_keys},
+        )
+
+    @classmethod
+    def _read_search(cls, tool: Mapping[str, Any]) -> Tool:
+        description = tool.get("description")
+        return cls(
+            TOOL_SEARCH,
+            as_mapping(tool.get("parameters")) or TOOL_SEARCH_SCHEMA,
+            description if isinstance(description, str) else "",
+            "search",
+            extra={key: value for key, value in tool.items() if key not in ("type", "description", "parameters")},
         )
 
     @classmethod
@@ -349,9 +373,14 @@ def is_hosted(tool: object) -> bool:
     which the server runs, or bash, which the client runs."""
     tool = as_mapping(tool)
     tool_type = tool.get("type", "function")
-    if tool_type in ("function", "custom", "namespace"):
+    if tool_type in ("function", "custom", "namespace") or is_client_search(tool):
         return False
     return "name" not in tool or ("input_schema" not in tool and "parameters" not in tool)
+
+
+def is_client_search(tool: Mapping[str, Any]) -> bool:
+    """Return whether this is a search for deferred tools that the client runs."""
+    return tool.get("type") == TOOL_SEARCH and tool.get("execution") == "client"
 
 
 def _flatten_grammar(text_format: Mapping[str, Any]) -> Mapping[str, Any]:

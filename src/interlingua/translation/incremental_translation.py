@@ -183,6 +183,8 @@ class IncrementalTranslation:
         parts = self._divide(start)
         translated = self._translate_parts(parts, start, TurnContext(self._turn_context, self._model, offered))
         state = translated[-1].state
+        if state.found_tools and profile_for_model(self._context.profile, self._model).tools_in_messages:
+            raise NotResumable  # a tool is declared once, and turns do not know what those before have declared
         before_last = translated[-2].state if len(translated) > 1 else start.state
         tail = Tail(translated[-1].messages, before_last.adapted, state.found_tools)
         context = self._context if fit is None else replace(self._context, profile=fit(state.measure, tools))

@@ -98,6 +98,8 @@ MODEL_OVERRIDES = (
     ModelOverride(
         ("*kimi-k3*",), {"thinking": "effort", "required_with_thinking": True, "named": False}, upstreams=("moonshot",)
     ),
+    # its guide: dynamic tool loading; other models answer "tokenization failed"
+    ModelOverride(("*kimi-k3*",), {"tools_in_messages": True}, upstreams=("moonshot",)),
     # its guide; its answer: "invalid temperature: only 1 is allowed for this model"
     ModelOverride(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
     # its answer: "Only the default (1) value is supported"; some accept others when they do not think

@@ -91,6 +91,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     tool_search: bool = False
     """True if the upstream supports deferred tools in Messages (`defer_loading`). If not, it receives the tools that a
     search has found; with a search that the upstream would run itself, it receives all of them."""
+    tools_in_messages: bool = False
+    """True if a system message of chat completions may declare tools. If so, tools that a search has found are declared
+    after its result, and the beginning of the prompt stays the same."""
     choice_none: bool = True
     """True if `tool_choice` may be `none`. If not, no tool is offered."""
     unparsed_choices: tuple[ToolChoiceMode, ...] = ()

@@ -402,6 +402,21 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "seal_key: the key has less than 16 characters and could be guessed",
         "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
     ),
+    "a search engine without a key": (
+        {"web_search": {"engine": "brave"}},
+        "web_search.key: brave needs a key",
+        "write it as ${NAME}, a variable",
+    ),
+    "a search engine without a URL": (
+        {"web_search": {"engine": "searxng"}},
+        "web_search.url: '' is not an http or https URL",
+        "for example: http://127.0.0.1:8888",
+    ),
+    "a search URL without a place for the query": (
+        {"web_search": {"engine": "url", "url": "http://127.0.0.1/search"}},
+        "web_search.url: has no {query}",
+        "for example: https://search.example/api?q={query}",
+    ),
     "an upstream called demo": (
         {"demo": True, "upstreams": {"demo": LOCAL}},
         "upstreams.demo: the name is reserved for the upstream that `demo: true` adds",

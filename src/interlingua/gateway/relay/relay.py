@@ -14,7 +14,9 @@ from uuid import uuid4
 import msgspec
 from aiohttp import web
 
+from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
@@ -47,18 +49,30 @@ from interlingua.gateway.relay.compaction import (
 )
 from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
+from interlingua.gateway.relay.server_tool_loop import RoundStream, run_rounds
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
 from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.response_store.store import ResponseStore
 from interlingua.gateway.response_store.stored_exchange import StoredExchange, input_items, resolve_input
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.server_tools.request_tools import (
+    find_server_tools,
+    given_texts,
+    may_have_server_tools,
+    reports_missing_search,
+    runs_server_tools,
+    start_rounds,
+)
+from interlingua.gateway.server_tools.server_tool import ServerTool
+from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
+from interlingua.translation.undecoded_request import TOOLS
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
@@ -206,6 +220,8 @@ class Relay:
                 return await self._compact(client_request)
             if self._stored_exchange is not None and client_request.body.get("background") is True:
                 return await self._start_background(client_request, self._stored_exchange)
+            if server_tools := await self._find_server_tools(client_request, routes):
+                return await self._run_server_tools(client_request, server_tools)
             failover = UpstreamFailover(
                 self._upstream_access(), client_request, self._exchange, self._observer, self._memory
             )
@@ -446,6 +462,81 @@ class Relay:
                 if frames:
                     await self._with_send_timeout(self._send(frames))
         return await self._with_send_timeout(self._stream.end())
+
+    # ── tools that the gateway runs ───────────────────────────────────────────────────────────────────────────────
+
+    async def _find_server_tools(self, client_request: ClientRequest, routes: list[Route]) -> dict[str, ServerTool]:
+        """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
+        undecoded, route, settings = client_request.body.undecoded, routes[0], self._config.settings
+        encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
+        if undecoded is not None and not may_have_server_tools(self._wire, encoded):
+            return {}
+        is_same_wire = route.upstream.api == self._wire
+        if is_same_wire and runs_server_tools(self._wire, route.profile):
+            return {}
+        if undecoded is None:
+            tools = client_request.body.decode().get(TOOLS)
+        elif not has_at_most_values(encoded, settings.limits.values):
+            return {}  # the request is refused when it is translated
+        else:
+            share_tools, client_id = self._gateway.request_cache.share_tools, client_request.client_id
+            try:
+                tools = await self._gateway.work_threads.run(client_id, len(encoded), share_tools, client_id, encoded)
+            except (ValueError, RecursionError):
+                return {}  # the same
+        is_offered = settings.web_search.engine != "off" or (reports_missing_search(self._wire) and not is_same_wire)
+        return find_server_tools(self._wire, tools, self._web_access(client_request) if is_offered else None)
+
+    def _web_access(self, client_request: ClientRequest) -> WebAccess:
+        settings, log = self._config.settings, self._gateway.log
+        assert self._gateway.session is not None, "the session is opened before the gateway listens"
+        return WebAccess(
+            settings.web_search,
+            settings.web_fetch,
+            self._gateway.session,
+            lambda problem: log.error("web search failed", id=self._exchange.id, problem=problem),
+            lambda: given_texts(client_request.body.decode()),
+        )
+
+    async def _run_server_tools(
+        self, client_request: ClientRequest, server_tools: dict[str, ServerTool]
+    ) -> web.StreamResponse:
+        """Send one reply, for which the model is asked again after each call of a tool that the gateway runs."""
+        body = await client_request.body.decode_in_thread(
+            client_request.client_id, self._gateway.work_threads, self._memory
+        )
+        rounds = start_rounds(self._wire, body, server_tools, client_request.seal_key)
+        counted_request, self._counted_request = self._counted_request, None
+        reply_id = client_request.reply_id
+
+        async def send(frames: bytes) -> None:
+            if client_request.stream:
+                self._exchange.first_byte = self._exchange.first_byte or time.monotonic()
+                self._stream.headers |= self._headers() if self._stream.response is None else {}
+                await self._with_send_timeout(self._send(frames))
+
+        async def ask() -> RoundStream:
+            nonlocal counted_request, reply_id
+            stream = RoundStream(self._request, rounds, send, reply_id)
+            await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
+            counted_request, reply_id = None, ""
+            return stream
+
+        keepalive = EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers)
+        async with keepalive if client_request.stream else nullcontext():
+            error = await run_rounds(rounds, ask, send)
+        if error is not None or rounds.has_failed:
+            self._exchange.outcome = "upstream-failed"
+        if error is not None and self._stream.response is None:
+            return await self._respond(error.status, error.body, error.headers)
+        self._exchange.status = 200
+        if error is not None:
+            await send(rounds.fail(as_dict((read_json(error.body, dict[str, Any]) or {}).get("error"))))
+        if client_request.stream:
+            return await self._with_send_timeout(self._stream.end())
+        if self._stored_exchange is not None:
+            await self._stored_exchange.save(rounds.body())
+        return await self._respond(200, encode_json(rounds.body()), {})
 
     def _example_model(self) -> str:
         return next(iter(self._config.routes.model_ids()), "kimi-k2")

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from interlingua.errors import BadSetting
-from interlingua.gateway.settings.schema import Settings, Upstream
+from interlingua.gateway.settings.schema import Settings, Upstream, WebSearch
 
 __all__ = ["check_settings", "is_loopback"]
 
@@ -36,6 +36,7 @@ def check_settings(settings: Settings) -> None:
     _check_client_keys(settings)
     _check_seal_key(settings)
     _check_state(settings)
+    _check_web_search(settings.web_search)
 
 
 def is_loopback(host: str) -> bool:
@@ -53,14 +54,19 @@ def _check_upstream_name(name: str) -> None:
         raise BadSetting(("upstreams", name), f"{name!r} cannot be sent in a header", "use letters and digits")
 
 
-def _check_upstream_url(path: tuple[str, ...], url: str) -> None:
+def _check_http_url(path: tuple[str, ...], url: str, hint: str) -> None:
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # incomplete IPv6 address, port that is not a number
         is_usable = False
     if not is_usable or not url.isprintable() or " " in url:
-        raise BadSetting(path, f"{url!r} is not an http or https URL", _URL_HINT)
+        raise BadSetting(path, f"{url!r} is not an http or https URL", hint)
+
+
+def _check_upstream_url(path: tuple[str, ...], url: str) -> None:
+    _check_http_url(path, url, _URL_HINT)
+    parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise BadSetting(path, "the URL contains a user, query or fragment", "put keys into `key` or `headers`")
 
@@ -100,3 +106,14 @@ def _check_state(settings: Settings) -> None:
     state = settings.state
     if state.store == "postgresql" and not state.url.startswith(("postgresql://", "postgres://")):
         raise BadSetting(("state", "url"), "is not the URL of a PostgreSQL database", _DATABASE_HINT)
+
+
+def _check_web_search(search: WebSearch) -> None:
+    if _FORBIDDEN_HEADER_CHARACTER.search(search.key):
+        raise BadSetting(("web_search", "key"), _CONTROL_CHARACTER_PROBLEM, "check that it is the right variable")
+    if search.engine in ("brave", "tavily") and not search.key:
+        raise BadSetting(("web_search", "key"), f"{search.engine} needs a key", "write it as ${NAME}, a variable")
+    if search.engine == "url" and "{query}" not in search.url:
+        raise BadSetting(("web_search", "url"), "has no {query}", "for example: https://search.example/api?q={query}")
+    if search.engine == "searxng" or (search.engine != "off" and search.url):
+        _check_http_url(("web_search", "url"), search.url.replace("{query}", ""), "for example: http://127.0.0.1:8888")

@@ -161,7 +161,7 @@ def is_secret_name(name: str) -> bool:
 
 def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) -> list[str]:
     """Return all secrets of the settings. `variable_secrets` are `LoadedSettings.variable_secrets`."""
-    secrets = [*settings.keys, settings.seal_key, *variable_secrets]
+    secrets = [*settings.keys, settings.seal_key, settings.web_search.key, *variable_secrets]
     for upstream in settings.upstreams.values():
         secrets += [upstream.key, *credentials(upstream.headers), *_secrets_by_field_name(upstream.extra)]
     for model in settings.models.values():

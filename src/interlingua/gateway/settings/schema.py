@@ -28,6 +28,8 @@ __all__ = [
     "State",
     "Timeouts",
     "Upstream",
+    "WebFetch",
+    "WebSearch",
 ]
 
 Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
@@ -236,6 +238,40 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     time. Default: 1 GiB."""
 
 
+class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Search engine for clients that leave web search to the server: Claude Code's WebSearch, `web_search` of the
+    Responses API. Queries that the model writes are sent to it."""
+
+    engine: Literal["off", "searxng", "brave", "tavily", "url"] = "off"
+    """searxng: a SearXNG server with the JSON format enabled. brave, tavily: these services, with a `key`. url: any
+    server with a JSON API, see `url`. off: clients of the Messages API get the error `unavailable`, and those of the
+    Responses API are not offered a search."""
+    url: str = ""
+    """searxng: URL of the server. url: URL with `{query}`; the response is a list of objects, or an object with such a
+    list as `results`, with `url` or `link`, `title`, and `content`, `snippet` or `description`. brave, tavily: another
+    URL than that of the service."""
+    key: Secret = ""
+    """API key of the service. Write ${NAME} for an environment variable. With `url` it is sent as a bearer token."""
+    results: Annotated[int, Meta(ge=1, le=20)] = 8
+    """Maximum number of results of a search."""
+    timeout: Seconds = 15
+    """Seconds for one search."""
+
+
+class WebFetch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pages that the gateway fetches for clients that leave it to the server: `web_fetch_…` of the Messages API."""
+
+    enabled: bool = False
+    """Fetch pages that the conversation mentions. If false, clients get the error `unavailable`."""
+    private: list[str] = []
+    """Host names and addresses that may be fetched although they are not on the public internet, such as a server with
+    internal documentation. All other private addresses are refused, also behind a redirect."""
+    size: Annotated[int, Meta(ge=1024)] = 2 * 1024 * 1024
+    """Maximum size of a page in bytes, uncompressed. Default: 2 MiB."""
+    timeout: Seconds = 20
+    """Seconds for one page, with all redirects."""
+
+
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
     """text: one readable line per entry. json: one JSON object per line."""
@@ -311,6 +347,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     websocket: bool = True
     """Accept WebSockets for the Responses API (`GET /v1/responses`), which Codex uses. If false, clients get 426 and
     send their requests by POST."""
+    web_search: WebSearch = WebSearch()
+    """Web search that the gateway runs for clients."""
+    web_fetch: WebFetch = WebFetch()
+    """Fetching of web pages that the gateway runs for clients."""
     log: Log = Log()
     """Log of the gateway."""
     keepalive: Seconds = 10

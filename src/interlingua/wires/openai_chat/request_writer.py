@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+import msgspec
+
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import (
@@ -18,7 +20,7 @@ from interlingua.core.request import (
     ToolChoice,
     with_marks,
 )
-from interlingua.core.tools import shorten_name
+from interlingua.core.tools import Tool, shorten_name
 from interlingua.events import CallStart, Finding, Seal
 from interlingua.upstreams.adapt.tool_files import is_file
 from interlingua.upstreams.profile import Profile
@@ -35,6 +37,7 @@ from interlingua.wires.requests.downgrades import (
     hosted_tools,
     join_text,
     mark_error,
+    names_of_found_tools,
     tools_for_wire,
 )
 from interlingua.wires.requests.openai_common import (
@@ -48,7 +51,7 @@ from interlingua.wires.requests.shared_tools import write_shared
 
 __all__ = ["write_request", "write_turns"]
 
-_MEANINGFUL_FIELDS = {"tool_call_id", "tool_calls", "reasoning_content", "reasoning", REASONING_DETAILS}
+_MEANINGFUL_FIELDS = {"tools", "tool_call_id", "tool_calls", "reasoning_content", "reasoning", REASONING_DETAILS}
 """Fields that give a message a meaning even without content."""
 _TEXT_DETAIL_TYPES = ("reasoning.text", "reasoning.summary")
 
@@ -56,7 +59,7 @@ _TEXT_DETAIL_TYPES = ("reasoning.text", "reasoning.summary")
 def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
     notes = FindingCollector()
     body: Json = {"model": request.model, "messages": _MessageWriter(request, profile, notes).write()}
-    body |= _tools(request, notes)
+    body |= _tools(request, profile, notes)
     body |= _generation_fields(request, profile)
     body |= _delivery_fields(request, profile)
     thinking = write_thinking(request.thinking, profile, notes)
@@ -73,7 +76,10 @@ def write_turns(request: Request, profile: Profile) -> tuple[list[Json], list[Fi
     return _MessageWriter(request, profile, notes).write(), notes.findings
 
 
-def _tools(request: Request, notes: FindingCollector) -> Json:
+def _tools(request: Request, profile: Profile, notes: FindingCollector) -> Json:
+    if profile.tools_in_messages and request.found_tools:
+        first = [tool for tool in request.tools if not _is_declared_later(tool, request, profile)]
+        request = msgspec.structs.replace(request, tools=first)
     tools = [*write_shared(request, NAME, notes, _functions), *hosted_tools(request, NAME, notes)]
     if not tools:
         return {}
@@ -83,6 +89,12 @@ def _tools(request: Request, notes: FindingCollector) -> Json:
     if request.parallel is not None:
         body["parallel_tool_calls"] = request.parallel
     return body
+
+
+def _is_declared_later(tool: Tool, request: Request, profile: Profile) -> bool:
+    """Return whether a message declares this tool: it is a deferred tool that a search has found."""
+    is_deferred = tool.found or tool.extra.get("defer_loading") is True
+    return profile.tools_in_messages and is_deferred and tool.name in request.found_tools
 
 
 def _functions(request: Request, notes: FindingCollector) -> list[Json]:
@@ -136,6 +148,7 @@ class _MessageWriter:
         self._request = request
         self._profile = profile
         self._notes = notes
+        self._declared: set[str] = set()  # names of the tools that messages have declared
 
     def write(self) -> list[Json]:
         system = self._request.system
@@ -173,20 +186,37 @@ class _MessageWriter:
     def _user(self, message: Message, path: str) -> list[Json]:
         """Return the tool messages, which have to follow the calls directly, and then the user message."""
         results: list[Json] = []
+        found_names: list[str] = []
         other_pieces: list[Content] = []
         for piece, mark in with_marks(message.pieces):
             if isinstance(piece, Result):
                 results.append(self._result(piece, mark, path))
+                found_names += names_of_found_tools(piece) if self._profile.tools_in_messages else ()
             elif isinstance(piece, Call | Reasoning):
                 self._notes.report("content-dropped", "a call or thinking in a user message: dropped", path)
             else:
                 other_pieces += [piece] if mark is None else [piece, mark]
+        results += self._declare_tools(found_names)
         parts = self._parts(other_pieces, path)
         name = {"name": message.name} if message.name else {}
         if parts or not results:
             content = parts if parts and self._profile.cache_marks else _collapse_text(parts)
             results.append({"role": "user", "content": content, **name})
         return results
+
+    def _declare_tools(self, names: list[str]) -> list[Json]:
+        """Return a system message that declares these tools; none if they are declared already. It has no content."""
+        request = self._request
+        tools = [
+            tool
+            for tool in request.tools
+            if tool.name in names
+            and tool.name not in self._declared
+            and _is_declared_later(tool, request, self._profile)
+        ]
+        self._declared |= {tool.name for tool in tools}
+        offered = msgspec.structs.replace(request, tools=tools)
+        return [{"role": "system", "tools": _functions(offered, self._notes)}] if tools else []
 
     def _result(self, result: Result, mark: CacheMark | None, path: str) -> Json:
         """Return a tool message with one text; with parts if it has files or can have cache marks."""

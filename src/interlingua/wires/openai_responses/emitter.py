@@ -43,6 +43,7 @@ from interlingua.wires.openai_responses.event_types import (
     RESPONSE_FAILED,
     RESPONSE_IN_PROGRESS,
     RESPONSE_INCOMPLETE,
+    TOOL_SEARCH_ARGUMENTS,
     TextKind,
 )
 from interlingua.wires.openai_responses.output_items import Frame, OutputItem, OutputItems
@@ -403,6 +404,9 @@ class ResponsesEmitter:
 
     def _start_call(self, event: ev.CallStart) -> None:
         tool = self._tool_set.get(event.name)
+        if tool is not None and tool.kind == "search":
+            self._start_item(TOOL_SEARCH_ARGUMENTS, {"call_id": event.id, "execution": "client"})
+            return
         fields = {"call_id": event.id, "name": (tool.local if tool else "") or event.name}
         if tool is not None and tool.namespace:
             fields["namespace"] = tool.namespace
@@ -413,6 +417,9 @@ class ResponsesEmitter:
     def _write_arguments(self, args: str) -> None:
         self._start_rewriting()
         item = self._output_items.open_call()
+        if item.text_kind is TOOL_SEARCH_ARGUMENTS:
+            item.text_adder(args)
+            return
         if text := item.custom_text.feed(args) if item.custom_text else args:
             self._frames.write(*item.text_frames(text))
 

@@ -27,6 +27,7 @@ __all__ = [
     "RESPONSE_INCOMPLETE",
     "RESPONSE_IN_PROGRESS",
     "TEXT_KINDS",
+    "TOOL_SEARCH_ARGUMENTS",
     "TRANSLATED_EVENTS",
     "TextKind",
     "text_kind_of",
@@ -94,6 +95,8 @@ REASONING_TEXT = TextKind(
 )
 FUNCTION_ARGUMENTS = TextKind("response.function_call_arguments", "function_call", "arguments", "fc")
 CUSTOM_TOOL_INPUT = TextKind("response.custom_tool_call_input", "custom_tool_call", "input", "ctc")
+TOOL_SEARCH_ARGUMENTS = TextKind("", "tool_search_call", "arguments", "tsc")
+"""Arguments of a search for tools, which the client runs. They have no deltas, and are an object in their item."""
 
 TEXT_KINDS = (OUTPUT_TEXT, REFUSAL, REASONING_SUMMARY, REASONING_TEXT, FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT)
 KIND_BY_EVENT_PREFIX = {kind.event_prefix: kind for kind in TEXT_KINDS}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 from io import StringIO
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json
+from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.wires.base import Json
 from interlingua.wires.openai_responses.custom_tool_text import CustomToolText
 from interlingua.wires.openai_responses.event_types import (
@@ -24,6 +24,7 @@ from interlingua.wires.openai_responses.event_types import (
     REASONING_SUMMARY,
     REASONING_TEXT,
     TEXT_KINDS,
+    TOOL_SEARCH_ARGUMENTS,
     TRANSLATED_EVENTS,
     TextKind,
     text_kind_of,
@@ -139,7 +140,7 @@ class OutputItem:
 
     def end_frames(self, status: str) -> Iterator[Frame]:
         text_kind, text = self.text_kind, self.text
-        if self._stage is _Stage.PART_OPEN:
+        if self._stage is _Stage.PART_OPEN and text_kind is not TOOL_SEARCH_ARGUMENTS:
             name = {"name": self.body["name"]} if text_kind is FUNCTION_ARGUMENTS else {}
             yield (
                 f"{text_kind.event_prefix}.done",
@@ -153,7 +154,9 @@ class OutputItem:
     def complete_body(self, status: str) -> None:
         """Write the complete text and the status into the body."""
         text_kind = self.text_kind
-        if not text_kind.parts_field:
+        if text_kind is TOOL_SEARCH_ARGUMENTS:
+            self.body[text_kind.text_field] = read_json(self.text, dict[str, Any]) or {}
+        elif not text_kind.parts_field:
             self.body[text_kind.text_field] = self.text
         elif self._stage is not _Stage.NO_PART_OPEN:
             self._parts.append(self._part_object(self.text))
@@ -211,7 +214,7 @@ class OutputItem:
             self._stage = _Stage.TEXT_DONE
 
 
-_CALL_KINDS = (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT)
+_CALL_KINDS = (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT, TOOL_SEARCH_ARGUMENTS)
 _WRITTEN_FIELDS = {"id", "type", "status", "call_id", "name", "namespace", "encrypted_content", "content", "summary"}
 _WRITTEN_FIELDS |= {kind.text_field for kind in TEXT_KINDS}
 
@@ -281,6 +284,8 @@ class OutputItems:
         id = template.get("id") or derive_id(text_kind.id_prefix, f"{seed}/{index}")
         empty: Json = {"summary": []} if text_kind.item_type == "reasoning" else {}
         empty[text_kind.parts_field or text_kind.text_field] = [] if text_kind.parts_field else ""
+        if text_kind is TOOL_SEARCH_ARGUMENTS:
+            empty[text_kind.text_field] = {}
         item = OutputItem(text_kind, index, {"type": text_kind.item_type, "id": id, **extra_fields, **fields, **empty})
         self._open_items[index] = item
         self._set_body(index, item.body)

@@ -25,7 +25,7 @@ from interlingua.core.request import (
     ToolChoice,
     ToolChoiceMode,
 )
-from interlingua.core.tools import Tool, qualified_name
+from interlingua.core.tools import TOOL_SEARCH, Tool, qualified_name
 from interlingua.events import Seal
 from interlingua.wires.base import Json
 from interlingua.wires.openai_responses.event_types import NAME
@@ -70,6 +70,7 @@ def read_request(body: Json, options: Options) -> Request:
         tools=_merge_tools(
             [*tools, *conversation.tools] if conversation.tools else tools, conversation.discovered_tools
         ),
+        found_tools=tuple(tool.name for tool in conversation.discovered_tools),
         hosted=hosted,
         tool_choice=_read_tool_choice(fields),
         parallel=fields.flag("parallel_tool_calls"),
@@ -183,6 +184,13 @@ class _ConversationReader:
                 self._add_result(Result(item.text("call_id"), content, error), item.path)
             case "reasoning":
                 self._add("assistant", self._read_reasoning(item), item.path)
+            case "tool_search_call" if _is_client_search(item.object):
+                call = Call(item.text("call_id"), TOOL_SEARCH, write_json(item.get("arguments") or {}))
+                item.ignore("execution")
+                self._add("assistant", call, item.path, _FUNCTION_CALL_FIELDS)
+            case "tool_search_output" if _is_client_search(item.object):
+                self.discovered_tools += read_tools(item)[0]
+                self._add_result(Result(item.text("call_id"), [Extra(NAME, item.raw())]), item.path)
             case "additional_tools":
                 item.ignore("role")
                 self.tools += read_tools(item)[0]
@@ -247,6 +255,11 @@ class _ConversationReader:
             Seal(NAME, signature_fields) if encrypted_content else None,
             self._seal_key,
         )
+
+
+def _is_client_search(item: Json) -> bool:
+    """Return whether a search for tools was run by the client: to the model it is the call of a function."""
+    return item.get("execution") == "client" and isinstance(item.get("call_id"), str)
 
 
 def _read_call(item: ObjectReader, custom: bool) -> Call:

@@ -8,7 +8,7 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
-from interlingua.core.tools import Tool, shorten_name
+from interlingua.core.tools import TOOL_SEARCH, Tool, shorten_name
 from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json
@@ -105,6 +105,9 @@ def _tool_fields(request: Request, notes: FindingCollector) -> Json:
 
 
 def _tool_object(tool: Tool, same_wire: bool, notes: FindingCollector) -> Json:
+    if tool.kind == "search":
+        description = {"description": tool.description} if tool.description else {}
+        return {"type": TOOL_SEARCH, **description, "parameters": dict(tool.schema), **tool.extra}
     fields = {"name": tool.local or wire_tool_name(tool.name, notes)}
     fields |= {"description": tool.description} if tool.description else {}
     if tool.kind == "custom":
@@ -116,7 +119,7 @@ def _tool_object(tool: Tool, same_wire: bool, notes: FindingCollector) -> Json:
 
 
 def _chosen_tool(tool: Tool) -> Json:
-    return {"type": tool.kind, **_name_fields(tool)}
+    return {"type": TOOL_SEARCH} if tool.kind == "search" else {"type": tool.kind, **_name_fields(tool)}
 
 
 def _name_fields(tool: Tool) -> Json:
@@ -258,6 +261,9 @@ class _ConversationWriter:
 
     def _call_item(self, call: Call) -> Json:
         tool = self._tools.get(call.name, Tool(call.name))
+        if tool.kind == "search":
+            arguments = read_json(call.arguments, dict[str, Any]) or {}
+            return {"type": "tool_search_call", "call_id": call.id, "execution": "client", "arguments": arguments}
         fields = {"call_id": call.id, **_name_fields(tool)}
         if (text := self._custom_tool_text(call)) is not None:
             return {"type": "custom_tool_call", **fields, "input": text}
@@ -271,6 +277,9 @@ class _ConversationWriter:
         return text if isinstance(text, str) else None
 
     def _result_item(self, result: Result, path: str) -> Json:
+        match result.content:
+            case [Extra(wire=wire, data={"type": "tool_search_output"} as item)] if wire == NAME:
+                return {**item, "call_id": result.id}
         item_type = "custom_tool_call_output" if result.id in self._custom_call_ids else "function_call_output"
         if result.error:
             self._notes.report("error-as-text", "a failed tool result has no error flag here: marked in its text", path)

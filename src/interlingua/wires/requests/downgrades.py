@@ -14,7 +14,7 @@ import msgspec
 from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.core.tools import TOOL_FOUND_TEXT, SharedTools, Tool, is_hosted
+from interlingua.core.tools import NO_TOOL_FOUND_TEXT, TOOL_FOUND_TEXT, SharedTools, Tool, is_hosted
 from interlingua.errors import BadRequest
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "hosted_tools",
     "join_text",
     "mark_error",
+    "names_of_found_tools",
     "note_inexact_effort",
     "require_single_choice",
     "tools_for_wire",
@@ -119,7 +120,7 @@ def _extra_text(data: Mapping[str, Any]) -> str:
             found_tools = (
                 tool for definition in tools if not is_hosted(definition) for tool in Tool.read_all(definition)
             )
-            return "\n".join(TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools)
+            return "\n".join(TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools) or NO_TOOL_FOUND_TEXT
         case (
             {"type": "agent_message" | "search_result", "content": content}
             | {"type": "local_shell_call_output" | "shell_call_output", "output": content}
@@ -128,6 +129,18 @@ def _extra_text(data: Mapping[str, Any]) -> str:
             title = data.get("title")
             return "\n\n".join(text for text in (title, _part_texts(content)) if isinstance(text, str) and text)
     return ""
+
+
+def names_of_found_tools(result: Result) -> list[str]:
+    """Return the names of the tools that this result of a tool search refers to."""
+    names: list[str] = []
+    for piece in result.content:
+        match piece:
+            case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
+                names.append(name)
+            case Extra(data={"type": "tool_search_output", "tools": [*tools]}):
+                names += [tool.name for item in tools if not is_hosted(item) for tool in Tool.read_all(item)]
+    return names
 
 
 def _part_texts(content: object) -> str:
@@ -182,7 +195,7 @@ def tools_for_wire(request: Request, wire: str, notes: FindingCollector) -> list
         if not _is_visible(tool, request, wire):
             notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not offered", path)
             continue
-        for key in tool.extra:
+        for key in tool.extra if tool.kind != "search" else ():
             notes.report("field-dropped", f"{wire} has no field for {key} of a tool: dropped", f"{path}.{key}")
         tools.append(msgspec.structs.replace(tool, extra={}))
     return tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.core.tools import SharedTools, Tool, is_hosted
+from interlingua.core.tools import SharedTools, Tool, is_client_search, is_hosted
 from interlingua.wires.requests.object_reader import ObjectReader
 from interlingua.wires.requests.shared_tools import SharedToolList
 
@@ -38,6 +38,9 @@ def _read_tools(fields: ObjectReader, key: str) -> tuple[list[Tool], list[dict[s
 
 
 def _check_tool(tool: ObjectReader) -> None:
+    if is_client_search(tool.object):
+        tool.mapping("parameters")
+        return
     if tool.object.get("type") == "namespace":
         tool.text("name")
         for inner in tool.objects("tools"):

@@ -1,0 +1,1 @@
+"""Tools that the gateway runs itself, within one request of the client."""

@@ -1,0 +1,285 @@
+"""Tests of web search: engines, and the blocks and items that clients receive."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import anthropic
+import openai
+import pytest
+
+from interlingua.gateway.server_tools.server_tool import Outcome
+from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
+from interlingua.gateway.settings.schema import WebSearch
+from tests.support import upstream_server as up
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.upstream_server import UpstreamServer
+from tests.support.web_server import WebServer, run_web_server
+
+Json = dict[str, Any]
+KEY = "search-key-1234567890"
+RESULT = {
+    "url": "https://example.com/rain",
+    "title": "Rain",
+    "content": "It rains on Monday.",
+    "publishedDate": "today",
+}
+OTHER = {"url": "https://docs.example.org/sun", "title": "Sun", "content": "Sun on Tuesday."}
+CONFIG = """
+upstreams:
+  chat: {{url: {url}}}
+web_search: {{engine: searxng, url: "{search}"}}
+"""
+SEARCH: Any = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[WebServer]:
+    with run_web_server() as server:
+        server.answer("/search", {"results": [RESULT, OTHER, {"url": "javascript:x", "title": "no page"}]})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer, web: WebServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url, search=web.url)) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def gateway_without_engine(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=f"upstreams:\n  chat: {{url: {upstream.url}}}\n") as process:
+        yield process
+
+
+# ── engines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def search(
+    settings: WebSearch, query: Any, definition: Json | None = None, max_uses: int = 0
+) -> tuple[Outcome, list[str]]:
+    problems: list[str] = []
+
+    async def run() -> Outcome:
+        async with aiohttp.ClientSession() as session:
+            filter = DomainFilter.read(definition or {})
+            return await WebSearchTool("s", settings, session, problems.append, filter, max_uses).run({"query": query})
+
+    return asyncio.run(run()), problems
+
+
+def test_each_engine_is_asked_in_its_own_way(web: WebServer) -> None:
+    brave = {"url": RESULT["url"], "title": RESULT["title"], "description": RESULT["content"], "age": "today"}
+    web.answer("/brave", {"web": {"results": [brave]}})
+    web.answer("/tavily", {"results": [{**RESULT, "published_date": "today"}]})
+    web.answer("/any", [{"link": RESULT["url"], "title": "Rain", "snippet": RESULT["content"], "date": "today"}])
+    engines = [
+        WebSearch(engine="searxng", url=f"{web.url}/"),
+        WebSearch(engine="brave", url=f"{web.url}/brave", key=KEY),
+        WebSearch(engine="tavily", url=f"{web.url}/tavily", key=KEY),
+        WebSearch(engine="url", url=f"{web.url}/any?words={{query}}&n=3", key=KEY),
+    ]
+    web.requests.clear()
+    for engine in engines:
+        outcome, problems = search(engine, "will it rain?")
+        assert problems == []
+        page = outcome.pages[0]
+        assert (page.url, page.title, page.text, page.age) == (RESULT["url"], "Rain", RESULT["content"], "today")
+    (searxng, _, _), (brave_path, brave_headers, _), (_, tavily_headers, tavily), (any_path, any_headers, _) = (
+        web.requests
+    )
+    assert "format=json" in searxng
+    assert (brave_path.startswith("/brave?q="), brave_headers["x-subscription-token"]) == (True, KEY)
+    assert (json.loads(tavily)["query"], tavily_headers["authorization"]) == ("will it rain?", f"Bearer {KEY}")
+    assert (any_path, any_headers["authorization"]) == ("/any?words=will%20it%20rain%3F&n=3", f"Bearer {KEY}")
+
+
+@pytest.mark.parametrize(
+    ("definition", "urls"),
+    [
+        ({}, [RESULT["url"], OTHER["url"]]),
+        ({"allowed_domains": ["example.org"]}, [OTHER["url"]]),
+        ({"blocked_domains": ["example.com"]}, [OTHER["url"]]),
+        ({"filters": {"allowed_domains": ["example.com"]}}, [RESULT["url"]]),
+        ({"allowed_domains": ["example.com/rain"]}, [RESULT["url"]]),
+        ({"allowed_domains": ["ample.com"]}, []),
+    ],
+)
+def test_results_of_other_domains_are_left_out(web: WebServer, definition: Json, urls: list[str]) -> None:
+    outcome, _ = search(WebSearch(engine="searxng", url=web.url), "rain", definition)
+    assert [page.url for page in outcome.pages] == urls
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "error"),
+    [
+        ("/broken", "rain", "unavailable"),
+        ("/html", "rain", "unavailable"),
+        ("/redirect", "rain", "unavailable"),
+        ("", "", "invalid_tool_input"),
+        ("", 3, "invalid_tool_input"),
+        ("", "x" * 500, "query_too_long"),
+    ],
+)
+def test_failed_search_is_an_error(web: WebServer, path: str, query: Any, error: str) -> None:
+    web.answer("/broken/search", {}, status=500)
+    web.answer("/html/search", b"<html>")
+    web.answer("/redirect/search", b"", status=302, location=f"{web.url}/search")
+    outcome, problems = search(WebSearch(engine="searxng", url=web.url + path), query)
+    assert (outcome, bool(problems)) == (Outcome(error=error), error == "unavailable")
+
+
+def test_engine_that_cannot_be_reached_is_an_error_without_its_url() -> None:
+    outcome, problems = search(WebSearch(engine="url", url="http://127.0.0.1:9/?key=secret&q={query}"), "rain")
+    assert (outcome.error, "secret" in str(problems)) == ("unavailable", False)
+
+
+# ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def searches(*queries: str, name: str = "web_search") -> tuple[up.Step, ...]:
+    stream = up.ROLE
+    for n, query in enumerate(queries):
+        stream += up.call(json.dumps({"query": query}), index=n, name=name)
+    return up.stream_response(stream + up.delta(finish="tool_calls") + up.DONE)
+
+
+def ask(gateway: GatewayProcess, model: str, stream: bool, messages: Any = None, tools: Any = None) -> Json:
+    client = anthropic.Anthropic(base_url=gateway.base, api_key="k", max_retries=0)
+    question = [{"role": "user", "content": "Perform a web search for the query: rain"}]
+    fields: Any = {"model": model, "max_tokens": 100, "tools": tools or [SEARCH], "messages": messages or question}
+    if stream:
+        with client.messages.stream(**fields) as events:
+            return events.get_final_message().to_dict()
+    message: Json = client.messages.create(**fields).to_dict()
+    return message
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_search_of_messages_and_its_return(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool) -> None:
+    model = f"messages-{stream}"
+    upstream.add(model, *searches("rain"))
+    upstream.add(model, up.chat_stream("It rains: https://example.com/rain"))
+    message = ask(gateway, model, stream)
+    use, result, text = message["content"]
+    assert (use["type"], use["name"], use["input"]) == ("server_tool_use", "web_search", {"query": "rain"})
+    assert (result["type"], result["tool_use_id"]) == ("web_search_tool_result", use["id"])
+    assert [(page["type"], page["url"], page["title"]) for page in result["content"]] == [
+        ("web_search_result", RESULT["url"], "Rain"),
+        ("web_search_result", OTHER["url"], "Sun"),
+    ]
+    assert result["content"][0]["page_age"] == "today"
+    assert "It rains" not in result["content"][0]["encrypted_content"]
+    assert (text["text"], message["stop_reason"]) == ("It rains: https://example.com/rain", "end_turn")
+    assert message["usage"]["server_tool_use"]["web_search_requests"] == 1
+    first, second = (request.body for request in upstream.wait_for_requests(model, 2))
+    assert first["tools"][0]["function"]["name"] == "web_search"
+    answer = second["messages"][-1]
+    assert (answer["role"], RESULT["content"] in answer["content"], OTHER["url"] in answer["content"]) == (
+        "tool",
+        True,
+        True,
+    )
+    upstream.add(model, up.chat_stream("Yes."))
+    history = [
+        {"role": "user", "content": "Perform a web search for the query: rain"},
+        {"role": "assistant", "content": message["content"]},
+        {"role": "user", "content": "Sure?"},
+    ]
+    ask(gateway, model, stream, history)
+    third = upstream.wait_for_requests(model, 3)[2].body["messages"]
+    assert third[: len(second["messages"])] == second["messages"]
+
+
+def test_search_without_an_engine_is_an_error_of_the_api(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("no-engine", *searches("rain"))
+    upstream.add("no-engine", up.chat_stream("I cannot search."))
+    message = ask(gateway_without_engine, "no-engine", True)
+    assert message["content"][1]["content"] == {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+    answer = upstream.wait_for_requests("no-engine", 2)[1].body["messages"][-1]["content"]
+    assert "web_search failed: unavailable" in answer
+
+
+def test_number_of_searches_is_limited(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("uses", *searches("a", "b", "c"))
+    upstream.add("uses", up.chat_stream("done"))
+    results = [block["content"] for block in ask(gateway, "uses", True)["content"] if "result" in block["type"]]
+    assert [isinstance(result, list) for result in results] == [True, True, False]
+    assert results[2]["error_code"] == "max_uses_exceeded"
+
+
+def responses_client(gateway: GatewayProcess) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="k", max_retries=0)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("type", ["web_search", "web_search_preview"])
+def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, type: str) -> None:
+    model, client = f"responses-{stream}-{type}", responses_client(gateway)
+    upstream.add(model, *searches("rain"))
+    upstream.add(model, up.chat_stream("It rains."))
+    fields: Any = {"model": model, "input": "Will it rain?", "tools": [{"type": type}], "tool_choice": "required"}
+    if stream:
+        events: list[Any] = list(client.responses.create(stream=True, **fields))
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+        types = [event.type for event in events if "web_search" in event.type or "output_item" in event.type]
+        assert types[:5] == [
+            "response.output_item.added",
+            "response.web_search_call.in_progress",
+            "response.web_search_call.searching",
+            "response.web_search_call.completed",
+            "response.output_item.done",
+        ]
+        assert not any("function_call" in event.type for event in events)
+        response = events[-1].response
+    else:
+        response = client.responses.create(**fields)
+    call, message = (item.to_dict() for item in response.output)
+    assert (call["type"], call["status"]) == ("web_search_call", "completed")
+    assert call["action"]["query"] == "rain"
+    assert call["action"]["sources"] == [{"type": "url", "url": page["url"]} for page in (RESULT, OTHER)]
+    assert message["content"][0]["text"] == "It rains."
+    first, second = (request.body for request in upstream.wait_for_requests(model, 2))
+    assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")
+    assert RESULT["content"] in second["messages"][-1]["content"]
+    upstream.add(model, up.chat_stream("Yes."))
+    client.responses.create(model=model, input=[*fields_input(call, message)], tools=fields["tools"])
+    third = upstream.wait_for_requests(model, 3)[2].body["messages"]
+    assert [message["role"] for message in third] == ["user", "assistant", "tool", "assistant", "user"]
+    assert "search again" in third[2]["content"]
+
+
+def fields_input(*items: Json) -> list[Any]:
+    return [{"role": "user", "content": "Will it rain?"}, *items, {"role": "user", "content": "Sure?"}]
+
+
+def test_responses_without_an_engine_are_not_offered_a_search(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("not-offered", up.chat_stream("hi"))
+    responses_client(gateway_without_engine).responses.create(
+        model="not-offered", input="hi", tools=[{"type": "web_search"}]
+    )
+    assert "tools" not in upstream.wait_for_requests("not-offered")[0].body
+
+
+def test_call_of_another_tool_beside_a_search(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    stream = up.ROLE + up.call('{"query":"rain"}', name="web_search") + up.call("{}", index=1, name="read")
+    upstream.add("beside", *up.stream_response(stream + up.delta(finish="tool_calls") + up.DONE))
+    read: Any = {
+        "type": "function",
+        "name": "read",
+        "parameters": {"type": "object", "properties": {}},
+        "strict": False,
+    }
+    response = responses_client(gateway).responses.create(
+        model="beside", input="hi", tools=[{"type": "web_search"}, read]
+    )
+    assert [item.type for item in response.output] == ["web_search_call", "function_call"]
+    assert upstream.count("beside") == 1
