@@ -13,7 +13,7 @@ import pytest
 
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.redaction import Redactor, collect_secrets, credentials, printable
-from interlingua.gateway.settings.schema import Model, Settings, Upstream
+from interlingua.gateway.settings.schema import Model, Settings, State, Upstream
 from interlingua.gateway.state import GatewayState
 from tests.support.growth import check_growth
 
@@ -185,6 +185,11 @@ def test_collect_secrets_of_settings() -> None:
     assert set(collect_secrets(settings)) == {"client-key", "seal-key", "up-key", "Token tok", "tok", "in-extra"}
     assert set(collect_secrets(Settings(), ["${X}"])) == {"${X}"}
     assert credentials({}) == set()
+
+
+def test_password_of_the_database_is_a_secret() -> None:
+    url = "postgresql://me:pass%40word@host/db"
+    assert set(collect_secrets(Settings(state=State(url=url)))) == {url, "pass%40word", "pass@word"}
 
 
 def test_partial_secret_at_end_of_data() -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from interlingua.gateway.settings.schema import Model, Settings
 
@@ -161,12 +161,24 @@ def is_secret_name(name: str) -> bool:
 
 def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) -> list[str]:
     """Return all secrets of the settings. `variable_secrets` are `LoadedSettings.variable_secrets`."""
-    secrets = [*settings.keys, settings.seal_key, settings.web_search.key, *variable_secrets]
+    secrets = [
+        *settings.keys,
+        settings.seal_key,
+        settings.web_search.key,
+        *_url_secrets(settings.state.url),
+        *variable_secrets,
+    ]
     for upstream in settings.upstreams.values():
         secrets += [upstream.key, *credentials(upstream.headers), *_secrets_by_field_name(upstream.extra)]
     for model in settings.models.values():
         secrets += _secrets_by_field_name(model.extra) if isinstance(model, Model) else ()
     return [value for value in secrets if value]
+
+
+def _url_secrets(url: str) -> list[str]:
+    """Return a URL and the password in it, as it is written and as it is meant."""
+    password = urlsplit(url).password or ""
+    return [url, password, unquote(password)]
 
 
 def credentials(headers: Mapping[str, str]) -> set[str]:
