@@ -177,7 +177,10 @@ def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) ->
 
 def _url_secrets(url: str) -> list[str]:
     """Return a URL and the password in it, as it is written and as it is meant."""
-    password = urlsplit(url).password or ""
+    try:
+        password = urlsplit(url).password or ""
+    except ValueError:  # not a valid URL
+        password = ""
     return [url, password, unquote(password)]
 
 
