@@ -473,7 +473,7 @@ UNREAD: list[tuple[str, Json, list[str]]] = [
     ),
     (MESSAGES, {"metadata": {"user_id": "u", "odd": 1}, "output_config": {"effort": "low", "odd": 1}}, []),
     (MESSAGES, {"tools": [{"name": "a", "input_schema": {}, "odd": 1}]}, []),
-    (RESPONSES, input_items({"role": "assistant", "content": "a", "phase": "x", "id": "i"}), ["input[1].phase"]),
+    (RESPONSES, input_items({"role": "assistant", "content": "a", "mood": "x", "id": "i"}), ["input[1].mood"]),
     (
         RESPONSES,
         input_items(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -98,6 +98,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     from the upstream's. The library has no source of randomness."""
     created: int = 0
     """Time of the request in seconds since 1970, used if the upstream sends none. The library never reads the clock."""
+    clock: Callable[[], float] | None = None
+    """Function that returns the time in seconds since 1970, for replies that contain the time of their end. None: they
+    do not contain it."""
+    echo: Mapping[str, Any] = {}
+    """Fields of the reply that repeat the request, on wires whose replies do so. `Exchange` adds those of its request;
+    the ones given here take precedence."""
     input_tokens: int = 0
     """Estimated input tokens, for clients that expect usage before the upstream reports it, or if the upstream never
     reports it; then the output is estimated, too. 0 disables estimates."""

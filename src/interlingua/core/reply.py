@@ -16,8 +16,12 @@ from interlingua.events import EventOrder
 __all__ = ["Call", "Part", "Reasoning", "Reply", "ReplyBuilder", "Text", "fold"]
 
 
-class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
+class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text", omit_defaults=True):
+    """Text of a message. `phase` is the role of the model's text in its turn, on wires that have it: a commentary
+    between calls, or the final answer."""
+
     text: str
+    phase: str = ""
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning", omit_defaults=True):

@@ -21,20 +21,21 @@ from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.core.call_ids import PackedIds
 from interlingua.core.options import Options
-from interlingua.core.tools import shared_tool_set
+from interlingua.core.tools import ToolSet, shared_tool_set
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.incremental_translation import EncodedRequest, IncrementalTranslation
 from interlingua.translation.request_cache import RequestCache
-from interlingua.translation.request_translation import PreparedRequest, RequestContext, prepare_request
+from interlingua.translation.request_translation import PreparedRequest, RequestContext, echo_request, prepare_request
 from interlingua.translation.translator import Translator
 from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.upstreams.profile import UNKNOWN, Profile
+from interlingua.wires import get_wire
 from interlingua.wires.base import Json
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 
-__all__ = ["MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget", "plan_translation"]
+__all__ = ["MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget", "empty_reply", "plan_translation"]
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Default limit for a reply that has to be buffered: one that is not a stream, or that the client wants whole."""
@@ -109,6 +110,13 @@ def plan_translation(
     return IncrementalTranslation.plan(request, context, target.model, cache, owner)
 
 
+def empty_reply(wire: str, request: Json, options: Options) -> Json:
+    """Return a complete reply without content, for a request that no model answers, or not yet."""
+    codec = get_wire(wire)
+    options = msgspec.structs.replace(options, echo={**echo_request(request, codec), **options.echo})
+    return codec.write_body([], [], options, ToolSet(), None)[0]
+
+
 class Exchange:
     """One request, translated for one upstream. It can be sent several times; `receive` starts each reply.
 
@@ -116,7 +124,8 @@ class Exchange:
         wire: The client's wire.
         request: The client's request, decoded from JSON unless it is `prepared`. It is not kept.
         target: The upstream.
-        options: Options of the translation. `upstream` and `taken_ids` are set here.
+        options: Options of the translation. `upstream` and `taken_ids` are set here, and
+            `echo` is added to.
         strict: Raise BadRequest for a broken history instead of repairing it.
         prepared: The translation of the request, if it is translated already. See `plan_translation`.
 
@@ -150,7 +159,9 @@ class Exchange:
         self._model = target.model or str(request.get("model") or "") or None
         self._tools = shared_tool_set(prepared.tools, prepared.tool_choice)
         self._options = msgspec.structs.replace(
-            options, taken_ids=PackedIds.pack(prepared.taken_ids) if prepared.taken_ids else ()
+            options,
+            taken_ids=PackedIds.pack(prepared.taken_ids) if prepared.taken_ids else (),
+            echo={**prepared.echo, **options.echo},
         )
 
     def receive(

@@ -36,6 +36,7 @@ from interlingua.translation.request_translation import (
     RequestContext,
     Tail,
     Translated,
+    echo_request,
     offered_tools,
     translate_body,
     unique_ids,
@@ -79,6 +80,7 @@ class EncodedRequest(msgspec.Struct, frozen=True):
     tools: list[Tool]
     tool_choice: ToolChoice | None
     taken_ids: tuple[str, ...]
+    echo: Json
 
 
 class IncrementalTranslation:
@@ -212,6 +214,7 @@ class IncrementalTranslation:
             offered_tools(head.original, head.request, context.target.NAME),
             head.original.tool_choice,
             unique_ids(state.client_ids, state.adapted.ids),
+            translated_head.echo,
         )
 
     # ── the client's conversation ─────────────────────────────────────────────────────────────────────────────────
@@ -286,8 +289,9 @@ class IncrementalTranslation:
             and (known.fields, known.largest, known.signed_loop) == (fields, largest, signed_loop)
         ):
             return known
-        head = translate_body(self._head_body(start.system_items, tools), context, tail)
-        return TranslatedHead(fields, largest, signed_loop, head)
+        body = self._head_body(start.system_items, tools)
+        head, echo = translate_body(body, context, tail), echo_request(body, context.source)
+        return TranslatedHead(fields, largest, signed_loop, head, echo)
 
     def _head_body(self, system_items: list[Json], tools: list[Any]) -> Json:
         """Return the client's request with nothing but the system prompt in its conversation."""

@@ -80,6 +80,8 @@ class TranslatedHead(msgspec.Struct, frozen=True):
     signed_loop: bool | None
     """What the settings depend on of the conversation, see `AdaptedTurns`."""
     translated: Translated
+    echo: Json
+    """Fields of the client's request that the reply repeats."""
 
     @property
     def size(self) -> int:

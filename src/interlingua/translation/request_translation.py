@@ -74,6 +74,8 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     """The client's tool choice."""
     taken_ids: tuple[str, ...]
     """Call ids that the conversation already uses."""
+    echo: Json = {}
+    """Fields of the client's request that the reply repeats."""
 
 
 def translate_request(
@@ -123,7 +125,13 @@ def prepare_request(
         offered_tools(translated.original, translated.request, target),
         translated.original.tool_choice,
         unique_ids(call_ids(translated.original), call_ids(translated.request)),
+        echo_request(body, context.source),
     )
+
+
+def echo_request(body: Json, wire: Wire) -> Json:
+    """Return the fields of a request that replies of its wire repeat."""
+    return wire.ECHO_REQUEST(body) if wire.ECHO_REQUEST is not None else {}
 
 
 class RequestContext(msgspec.Struct, frozen=True):

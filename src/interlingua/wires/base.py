@@ -250,6 +250,11 @@ class Wire(RequestCodec, Protocol):
     def TURNS(self) -> TurnCodec | None:  # noqa: N802 (a constant of a module)
         """Functions for parts of a conversation. None: a request is always translated as a whole."""
 
+    @property
+    def ECHO_REQUEST(self) -> Callable[[Json], Json] | None:  # noqa: N802
+        """Function that returns the fields of a request that replies repeat, for `Options.echo`. None: they repeat
+        none."""
+
     def reader(self, options: Options, /) -> Reader: ...
 
     def emitter(self, options: Options, tool_set: ToolSet, /) -> Emitter: ...

@@ -112,9 +112,16 @@ def encode_json(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeError:
-        return json.dumps(value).encode()
+        return json.dumps(value, default=_decode_raw).encode()
     except RecursionError:
         return b"null"
+
+
+def _decode_raw(value: Any) -> Any:
+    """Decode JSON that is a part of a value, for the encoder of the standard library."""
+    if isinstance(value, msgspec.Raw):
+        return json.loads(bytes(value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def wrap_invalid_arguments(arguments: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -18,12 +19,14 @@ from aiohttp import WSMessage, WSMsgType, web
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_json, write_json
+from interlingua.core.options import Options
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items
 from interlingua.gateway.state import GatewayState
+from interlingua.translation.exchange import empty_reply
 
 __all__ = ["WebSocketEndpoint"]
 
@@ -155,39 +158,36 @@ class _Session:
         last = self._last if body.get(PREVIOUS_ID) and self._last and self._last.id == body[PREVIOUS_ID] else None
         self._last = None  # until this response is complete: a failed one cannot be continued, nor what it continued
         items = [*last.items, *input_items(body)] if last is not None else input_items(body)
+        echo: Json = {}
         if last is not None:
             _check_call_outputs(items)
+            echo = {PREVIOUS_ID: last.id}
             if not last.is_stored:
                 body = {key: value for key, value in body.items() if key != PREVIOUS_ID} | {"input": items}
         if event.get("generate") is False:
-            await self._acknowledge(body, items)
+            await self._acknowledge(body, items, echo)
         else:
-            await self._relay(body, items)
+            await self._relay(body, items, echo)
 
-    async def _relay(self, body: Json, items: list[Any]) -> None:
-        stream = _WebSocketStream(self._request, encode_json({**body, "stream": True}), self._socket)
+    async def _relay(self, body: Json, items: list[Any], echo: Json) -> None:
+        stream = _WebSocketStream(self._request, encode_json({**body, "stream": True}), self._socket, echo)
         await Relay(self._gateway, self._request, self._wire, stream).run()
         if stream.final_response is not None:
             output = as_list(stream.final_response.get("output"))
             id = str(stream.final_response.get("id"))
             self._last = _LastResponse(id, [*items, *output], is_stored=stream.save is not None)
 
-    async def _acknowledge(self, body: Json, items: list[Any]) -> None:
+    async def _acknowledge(self, body: Json, items: list[Any], echo: Json) -> None:
         """Answer a request that only prepares the next one (`generate: false`): the model is not asked."""
-        id = f"resp_{uuid4().hex}"
-        response: Json = {
-            "id": id,
-            "object": "response",
-            "model": body.get("model"),
-            "output": [],
-            "status": "in_progress",
-        }
-        usage = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
-        completed = {**response, "status": "completed", "usage": usage}
-        for number, (kind, fields) in enumerate((("created", response), ("completed", completed))):
-            event = {"type": f"response.{kind}", "response": fields, "sequence_number": number}
+        reply_id = uuid4().hex
+        model, now = str(body.get("model", "")), int(time.time())
+        options = Options(reply_id=reply_id, served_as=model, created=now, clock=time.time, echo=echo)
+        completed = empty_reply(self._wire, body, options)
+        created = {**completed, "status": "in_progress", "completed_at": None, "usage": None}
+        for number, (kind, response) in enumerate((("created", created), ("completed", completed))):
+            event = {"type": f"response.{kind}", "response": response, "sequence_number": number}
             await self._socket.send_str(write_json(event))
-        self._last = _LastResponse(id, items, is_stored=False)
+        self._last = _LastResponse(completed["id"], items, is_stored=False)
 
     async def _send_error(self, error: InterlinguaError) -> None:
         await self._socket.send_str(_error_event(error.status, error_body(self._wire, error, "")))
@@ -196,8 +196,8 @@ class _Session:
 class _WebSocketStream(EventStream):
     """Sends each event of a response as one message. A final event is sent when the response is stored."""
 
-    def __init__(self, request: web.Request, body: bytes, socket: web.WebSocketResponse) -> None:
-        super().__init__(request, body)
+    def __init__(self, request: web.Request, body: bytes, socket: web.WebSocketResponse, echo: Json) -> None:
+        super().__init__(request, body, echo=echo)
         self._socket = socket
         self.final_response: Json | None = None
 

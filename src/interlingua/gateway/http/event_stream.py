@@ -21,9 +21,13 @@ class EventStream(ResponseStream):
 
     can_write_now = False
 
-    def __init__(self, request: web.Request, body: bytes, reply_id: str = "") -> None:
+    def __init__(
+        self, request: web.Request, body: bytes, reply_id: str = "", echo: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(request)
         self.body = body
+        self.echo = echo or {}
+        """Fields of the client's request that `body` lacks or changes, and that the response repeats."""
         self.reply_id = reply_id
         """Id of the response without its prefix; empty if the gateway chooses one."""
         self.save: SaveResponse | None = None

@@ -63,8 +63,8 @@ class SummaryFailed(InterlinguaError):
 class SummaryStream(EventStream):
     """Collects the response with the summary."""
 
-    def __init__(self, request: web.Request, body: Json) -> None:
-        super().__init__(request, encode_json(body))
+    def __init__(self, request: web.Request, body: Json, echo: Mapping[str, Any]) -> None:
+        super().__init__(request, encode_json(body), echo=echo)
         self._final_response: Json = {}
         self._error: tuple[int, Json] = (502, {})
 

@@ -71,6 +71,7 @@ from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
+from interlingua.translation.request_translation import echo_request
 from interlingua.translation.translator import Translator
 from interlingua.translation.undecoded_request import TOOLS
 from interlingua.translation.upstream_errors import UpstreamFailed
@@ -362,6 +363,7 @@ class Relay:
             client_id=client_id,
             passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
             reply_id=(self._event_stream and self._event_stream.reply_id) or self._exchange.id.removeprefix(ID_PREFIX),
+            echo=self._event_stream.echo if self._event_stream is not None else {},
             trace_headers=self._trace.headers,
         )
 
@@ -404,7 +406,8 @@ class Relay:
         client_request.body.replace(resolved.body)
         if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
             client_request.body.drop("store")
-        return msgspec.structs.replace(client_request, body_size=self._body_size)
+        echo = {**resolved.echo, "store": self._stored_exchange is not None, **client_request.echo}
+        return msgspec.structs.replace(client_request, body_size=self._body_size, echo=echo)
 
     def _has_same_wire(self, routes: list[Route]) -> bool:
         """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""
@@ -424,7 +427,10 @@ class Relay:
 
     async def _compact(self, client_request: ClientRequest) -> web.StreamResponse:
         """Ask the model for a summary of the conversation, and send it as a sealed item."""
-        stream = SummaryStream(self._request, summary_request(client_request.body.decode()))
+        body = client_request.body.decode()
+        # the request for the summary has another choice than the client's, which is `auto` if it sent none
+        echo = {"tool_choice": "auto", **echo_request(body, get_wire(self._wire)), **client_request.echo}
+        stream = SummaryStream(self._request, summary_request(body), echo)
         counted_request, self._counted_request = self._counted_request, None
         interval = self._config.settings.keepalive
         async with EarlyKeepAlive(self._stream, interval, self._headers) if client_request.stream else nullcontext():
@@ -443,7 +449,8 @@ class Relay:
 
     async def _start_background(self, client_request: ClientRequest, exchange: StoredExchange) -> web.StreamResponse:
         """Run the request in the background. Returns the response as it is now, or a stream that follows it."""
-        stream = BackgroundStream(self._request, client_request.body.decode(), exchange)
+        body = client_request.body.decode()
+        stream = BackgroundStream(self._request, self._wire, body, exchange, client_request.echo)
         await stream.create()
         counted_request, self._counted_request = self._counted_request, None
         relay = Relay(self._gateway, self._request, self._wire, stream, counted_request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -58,6 +59,8 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """The client's own API key for the upstream; "" if the client sent none or a key of the gateway."""
     reply_id: str = ""
     """Id that no other request has, for the ids in its reply."""
+    echo: Mapping[str, Any] = {}
+    """Fields that the reply repeats, if they differ from those of the body."""
     trace_headers: Mapping[str, str] = {}
     """Headers of the gateway's own trace for every upstream; empty without tracing."""
 
@@ -162,6 +165,8 @@ class RequestPreparation(msgspec.Struct, frozen=True):
             served_as=client_request.model if client_request.model != route.model else "",
             reply_id=client_request.reply_id,
             created=client_request.created,
+            clock=time.time,
+            echo=client_request.echo,
             seal_key=client_request.seal_key,
         )
 

@@ -13,10 +13,12 @@ from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_int
 from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
 from interlingua.gateway.response_store.stored_exchange import StoredExchange, item_ids
+from interlingua.translation.exchange import empty_reply
 from interlingua.wires.streaming.sse import encode_event, event_name
 
 __all__ = ["BackgroundStream", "current_response", "follow_events"]
@@ -40,10 +42,13 @@ FINAL_TYPES = ("response.completed", "response.incomplete", FAILED)
 class BackgroundStream(EventStream):
     """Stores the events of one response while it runs, and the response at its end."""
 
-    def __init__(self, request: web.Request, body: Json, exchange: StoredExchange) -> None:
+    def __init__(
+        self, request: web.Request, wire: str, body: Json, exchange: StoredExchange, echo: Mapping[str, Any]
+    ) -> None:
         reply_id = uuid4().hex
+        self._echo = {**echo, "background": True}
         run_body = {key: value for key, value in body.items() if key not in ("background", "conversation")}
-        super().__init__(request, encode_json({**run_body, "stream": True, "store": False}), reply_id)
+        super().__init__(request, encode_json({**run_body, "stream": True, "store": False}), reply_id, self._echo)
         self.response_id = f"resp_{reply_id}"
         self._exchange = exchange
         self._lock = asyncio.Lock()
@@ -51,25 +56,9 @@ class BackgroundStream(EventStream):
         self._pending_bytes = 0
         self._last_number = -1
         self._final_response: Json | None = None
-        self.initial_response: Json = {
-            "id": self.response_id,
-            "object": "response",
-            "created_at": int(time.time()),
-            "status": "queued",
-            "background": True,
-            "model": str(body.get("model", "")),
-            "error": None,
-            "incomplete_details": None,
-            "instructions": None,
-            "metadata": as_dict(body.get("metadata")),
-            "output": [],
-            "parallel_tool_calls": True,
-            "temperature": None,
-            "tool_choice": "auto",
-            "tools": [],
-            "top_p": None,
-            "usage": None,
-        }
+        model, now = str(body.get("model", "")), int(time.time())
+        options = Options(reply_id=reply_id, served_as=model, created=now, echo=self._echo)
+        self.initial_response: Json = {**empty_reply(wire, body, options), "status": "queued", "usage": None}
 
     async def create(self) -> None:
         """Store the response as one that is queued."""
@@ -81,7 +70,7 @@ class BackgroundStream(EventStream):
         if fields is None:
             return
         if isinstance(response := fields.get("response"), dict):  # an upstream of the same wire has its own id
-            fields["response"] = response = {**response, "id": self.response_id, "background": True}
+            fields["response"] = response = {**response, **self._echo, "id": self.response_id}
             if fields.get("type") in FINAL_TYPES:
                 self._final_response = response
         data = encode_json(fields)

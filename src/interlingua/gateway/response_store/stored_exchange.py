@@ -96,6 +96,13 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous: str
     conversation: str
 
+    @property
+    def echo(self) -> Json:
+        """Fields of the request that the response repeats, although they are no longer in the body."""
+        if self.conversation:
+            return {CONVERSATION: {"id": self.conversation}}
+        return {PREVIOUS_ID: self.previous} if self.previous else {}
+
 
 async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_unknown: bool) -> ResolvedRequest:
     """Return the request with the items that it refers to: previous response, conversation and item references.

@@ -24,6 +24,7 @@ from interlingua.wires.base import TurnCodec
 
 __all__ = [
     "API_DESCRIPTION",
+    "ECHO_REQUEST",
     "HTTP_API",
     "NAME",
     "REASONING_FIELDS",
@@ -39,6 +40,7 @@ __all__ = [
     "write_request",
 ]
 
+ECHO_REQUEST = None
 SINGLE_CHOICE = True
 TRAITS = WireTraits(
     wire=NAME,

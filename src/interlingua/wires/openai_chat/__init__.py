@@ -18,6 +18,7 @@ from interlingua.wires.openai_chat.request_writer import write_request, write_tu
 
 __all__ = [
     "API_DESCRIPTION",
+    "ECHO_REQUEST",
     "HTTP_API",
     "NAME",
     "REASONING_FIELDS",
@@ -33,6 +34,7 @@ __all__ = [
     "write_request",
 ]
 
+ECHO_REQUEST = None
 SINGLE_CHOICE = False
 TRAITS = WireTraits(
     wire=NAME,

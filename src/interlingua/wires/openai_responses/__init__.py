@@ -1,8 +1,9 @@
 """OpenAI Responses wire: reads and writes requests, streams and whole bodies.
 
 Reading: `event_reader` reads stream events, `item_reader` the output items in them, `item_state` holds the state of
-each item. Writing: `emitter` writes stream events, `output_items` the items in them. `event_types` holds the constants
-that both sides share. `custom_tool_text` extracts the text of custom tools from function arguments.
+each item. Writing: `emitter` writes stream events, `output_items` the items in them, `response_object` and
+`request_echo` the fields of a response but its items. `event_types` holds the constants that both sides share.
+`custom_tool_text` extracts the text of custom tools from function arguments.
 """
 
 from interlingua.core.options import Options
@@ -15,11 +16,13 @@ from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from interlingua.wires.openai_responses.event_types import NAME
 from interlingua.wires.openai_responses.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.openai_responses.reasoning_fields import REASONING_FIELDS
+from interlingua.wires.openai_responses.request_echo import echo_request
 from interlingua.wires.openai_responses.request_reader import is_from_model, is_system_prompt, read_request, read_turns
 from interlingua.wires.openai_responses.request_writer import write_request, write_turns
 
 __all__ = [
     "API_DESCRIPTION",
+    "ECHO_REQUEST",
     "HTTP_API",
     "NAME",
     "REASONING_FIELDS",
@@ -35,6 +38,7 @@ __all__ = [
     "write_request",
 ]
 
+ECHO_REQUEST = echo_request
 SINGLE_CHOICE = True
 TRAITS = WireTraits(
     wire=NAME, conversation_field="input", has_stop_sequences=False, has_allowed_tools=True, thinking_control="effort"

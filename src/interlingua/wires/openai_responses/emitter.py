@@ -9,6 +9,8 @@ event: items, ids and sequence numbers continue from where the upstream's stoppe
   It has the status `incomplete` in the final event. The events of a same-wire upstream about a truncated call are
   passed through.
 - Thinking is sent as a reasoning summary: Codex shows it, and SDKs and agents send it back.
+- The phase of a message is known when it ends: text before a call is commentary, text that ends the reply is the final
+  answer. So `output_item.done` and the final event have it, and `output_item.added` has not.
 - A refusal is a separate message item. Codex cannot parse a message that holds a refusal and would lose the text in it.
 """
 
@@ -47,12 +49,15 @@ from interlingua.wires.openai_responses.event_types import (
     TextKind,
 )
 from interlingua.wires.openai_responses.output_items import Frame, OutputItem, OutputItems
-from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_defaults, usage_object
+from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_object, usage_object
 from interlingua.wires.streaming.sse import encode_event, event_name
 
 __all__ = ["ResponsesEmitter"]
 
 _INCOMPLETE_REASON_BY_STOP = {stop: incomplete for incomplete, stop in INCOMPLETE_STOP_REASONS.items()}
+COMMENTARY = "commentary"
+"""Phase of a message that announces or explains calls of the same reply."""
+_PHASE_BY_STOP = {"stop": "final_answer", "tool_calls": COMMENTARY}
 _TRANSIENT_FIELDS = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
 """Fields of the response object that change during the stream."""
 
@@ -161,7 +166,10 @@ class ResponsesEmitter:
         self._tool_set = tool_set or ToolSet()
         self.findings: list[ev.Finding] = []
         self._mode = _Mode.NOT_STARTED
-        self._response_fields = response_defaults(self._options)
+        self._response_fields: Json = {
+            "id": "",
+            "model": self._options.served_as,
+        }  # those that do not repeat the request
         self._field_chars = 0  # in the fields of the upstream's response objects
         self._signer = _ReasoningSigner(self._options)
         self._output_items = OutputItems(self._signer.missing_signature)
@@ -237,6 +245,7 @@ class ResponsesEmitter:
         """End the open items and return the whole response object."""
         self._start_rewriting()
         incomplete_reason = _INCOMPLETE_REASON_BY_STOP.get(self._stop.reason or "stop")
+        self._set_phase(_PHASE_BY_STOP.get(self._stop.reason or "stop"))
         self._frames.write(*self._output_items.end_open_items("incomplete" if incomplete_reason else "completed"))
         details = {"reason": incomplete_reason} if incomplete_reason else None
         return self._response_object(
@@ -277,8 +286,8 @@ class ResponsesEmitter:
         return seed if seed.startswith("resp_") else derive_id("resp", seed)
 
     def _response_object(self, status: str, **overrides: Any) -> Json:
-        state: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
-        return {**self._response_fields, **state, "output": self._output_items.finished, **overrides}
+        output = self._output_items.finished
+        return response_object(self._response_fields, self._options, status, output=output, **overrides)
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
         """Return the event with the model name that the client requested; unchanged bytes if it has that name."""
@@ -298,8 +307,9 @@ class ResponsesEmitter:
         self._mode = _Mode.REWRITING
         if not self._response_fields["id"]:
             self._assign_id(ev.Begin())
-        for event_type in opening_events:
-            self._frames.write((event_type, {"response": self._response_object("in_progress")}))
+        if opening_events:
+            response = msgspec.Raw(encode_json(self._response_object("in_progress")))
+            self._frames.write(*((event_type, {"response": response}) for event_type in opening_events))
 
     def _single_delta_frame(self, choice_events: ChoiceEvents) -> bytes:
         """Fast path for a single delta of the open item, which is the most common input.
@@ -402,7 +412,13 @@ class ResponsesEmitter:
             item.body["encrypted_content"] = self._signer.sign(reasoning, event.wire)
         self._frames.write(*self._output_items.end_item(item, "completed"))
 
+    def _set_phase(self, phase: str | None) -> None:
+        """Set the phase of the text that ends here. An upstream of the same wire knows it best."""
+        if phase is not None and self._signer.upstream_wire is _UpstreamWire.OTHER:
+            self._output_items.set_phase(phase)
+
     def _start_call(self, event: ev.CallStart) -> None:
+        self._set_phase(COMMENTARY)
         tool = self._tool_set.get(event.name)
         if tool is not None and tool.kind == "search":
             self._start_item(TOOL_SEARCH_ARGUMENTS, {"call_id": event.id, "execution": "client"})

@@ -301,6 +301,12 @@ class OutputItems:
             item.body |= self._sign_reasoning(item)
         yield from item.end_frames(status)
 
+    def set_phase(self, phase: str) -> None:
+        """Set the phase of the open message, unless the upstream has set it."""
+        item = self.open_item_for(OUTPUT_TEXT)
+        if item is not None:
+            item.body.setdefault("phase", phase)
+
     def truncate_item(self, item: OutputItem) -> None:
         """End a truncated item. No `output_item.done` is sent for it."""
         self._close_item(item)

@@ -209,8 +209,10 @@ class _ConversationReader:
         if _ROLES[role] == "system" and not self.messages:
             self.system += content
         elif role == "assistant":
+            phase = item.get("phase")
             for piece in content:
-                self._add("assistant", piece, item.path)
+                in_phase = Text(piece.text, phase) if isinstance(piece, Text) and isinstance(phase, str) else piece
+                self._add("assistant", in_phase, item.path)
         else:
             pieces = self._start_message(_ROLES[role], item.path)
             pieces.extend(content)

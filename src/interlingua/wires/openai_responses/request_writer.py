@@ -202,26 +202,30 @@ class _ConversationWriter:
         drop_message_name(message, NAME, self._notes, path)
         items: list[Json] = []
         parts: list[Json] = []
+        phase = ""
         for piece, mark in with_marks(message.pieces):
             drop_cache_mark(mark, self._notes, path)
+            if isinstance(piece, Text) and piece.phase != phase:
+                parts = self._flush_message(message, parts, items, phase)
+                phase = piece.phase
             match piece:
                 case Reasoning():
-                    parts = self._flush_message(message, parts, items)
+                    parts = self._flush_message(message, parts, items, phase)
                     items += self._reasoning_items(piece, path)
                 case Call():
-                    parts = self._flush_message(message, parts, items)
+                    parts = self._flush_message(message, parts, items, phase)
                     items.append(self._call_item(piece))
                 case Result():
                     items.append(self._result_item(piece, path))
                 case Extra() if piece.wire == NAME and not str(piece.data.get("type")).startswith("input_"):
-                    parts = self._flush_message(message, parts, items)
+                    parts = self._flush_message(message, parts, items, phase)
                     items.append(piece.data)
                 case _:
                     parts += self._content_parts(piece, message.role == "assistant", path)
-        self._flush_message(message, parts, items)
+        self._flush_message(message, parts, items, phase)
         return items
 
-    def _flush_message(self, message: Message, parts: list[Json], items: list[Json]) -> list[Json]:
+    def _flush_message(self, message: Message, parts: list[Json], items: list[Json], phase: str) -> list[Json]:
         """Append the collected parts as a message item, and return an empty list of parts.
 
         Text of the assistant is written as a string, because content parts would need the id of a reply.
@@ -231,7 +235,8 @@ class _ConversationWriter:
         if role == "assistant" and all(part["type"] == "output_text" for part in parts):
             content = "".join(part["text"] for part in parts)
         if parts or not message.pieces:
-            items.append({"type": "message", "role": role, "content": content})
+            phase_field = {"phase": phase} if phase else {}
+            items.append({"type": "message", "role": role, "content": content, **phase_field})
         return []
 
     def _content_parts(self, piece: Content, from_assistant: bool, path: str) -> list[Json]:

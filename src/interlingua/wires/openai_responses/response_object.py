@@ -1,14 +1,16 @@
-"""Response object without its items: default fields, usage, error and ids."""
+"""Response object without its items: fields, usage, error and ids."""
 
 from __future__ import annotations
 
 from hashlib import blake2s
+from typing import Any
 
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.base import Json
+from interlingua.wires.openai_responses.request_echo import decode_echo, default_fields
 
-__all__ = ["derive_id", "error_object", "response_defaults", "usage_object"]
+__all__ = ["derive_id", "error_object", "response_object", "usage_object"]
 
 DEFAULT_ERROR_CODE = "server_error"
 _CODE_ALIASES = {
@@ -59,20 +61,31 @@ def usage_object(usage: ev.Usage) -> Json:
     }
 
 
-def response_defaults(options: Options) -> Json:
-    """Return the response fields for values that the upstream does not provide. The id is set later."""
+def response_object(fields: Json, options: Options, status: str, **overrides: Any) -> Json:
+    """Return a response object with all fields of the API.
+
+    Args:
+        fields: fields of this response, such as its id. They take precedence over those that repeat the request.
+        options: options of the translation.
+        status: its status.
+        overrides: output, usage, error and the like.
+    """
+    clock = options.clock if status == "completed" else None
     return {
         "id": "",
         "object": "response",
         "created_at": options.created,
+        "status": status,
+        "completed_at": int(clock()) if clock is not None else None,
         "model": options.served_as,
-        "instructions": None,
-        "metadata": {},
-        "parallel_tool_calls": True,
-        "temperature": None,
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
+        "error": None,
+        "incomplete_details": None,
+        **default_fields(),
+        **decode_echo(options.echo),
+        **fields,
+        "output": [],
+        "usage": None,
+        **overrides,
     }
 
 

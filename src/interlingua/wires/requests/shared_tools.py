@@ -30,6 +30,8 @@ class SharedToolList(list[Any]):
         """The tools that the client runs, and the hosted tools; None until they are read."""
         self.measure: Any = None
         """Any measure of the tools, for the code that shares them."""
+        self.echo: msgspec.Raw | None = None
+        """The list as replies repeat it; None until one does."""
 
     @cached_property
     def encoded(self) -> msgspec.Raw:
