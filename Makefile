@@ -70,7 +70,7 @@ demo: $(USABLE) ## translate a recorded Kimi stream and show input and output si
 	$(BIN)/python examples/demo.py
 
 docs: setup ## generate docs/reference from the code
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx
 	$(BIN)/python -m bench.parser $(BENCH)

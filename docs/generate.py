@@ -18,6 +18,7 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
+from docs.request_fields import FIELDS, translate_field
 from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
@@ -321,6 +322,48 @@ def _anchor(heading: str) -> str:
 
 AS_TEXT_PREFIX = "text: "
 """Prefix of reasons for cases in which a marker stays in the text."""
+
+
+def request_fields_page() -> str:
+    introduction = (
+        "What becomes of each setting that the SDKs send, if the upstream has another API. On the client's own API, "
+        "every field passes as it came. The table is for upstreams that accept every field of their API; what one of "
+        "them does not accept is dropped or changed with a finding, see [upstreams](upstreams.md)."
+    )
+    tables = "\n\n".join(map(_request_fields_table, FIELDS))
+    return f"""# Request fields
+
+{wrap(introduction)}
+
+- `field`: the setting is sent in this field.
+- *dropped*: the API has no such setting. The finding `field-dropped` names it.
+- *always*: every reply is as the field asks for.
+- *refused*: the gateway answers 400, because a reply without it would be another one.
+- `thinking-wish`: the amount of thinking is sent, but not exactly as requested.
+
+{tables}
+"""
+
+
+def _request_fields_table(wire: str) -> str:
+    targets = [target for target in FIELDS if target != wire]
+    head = f"| {wire} | {' | '.join(targets)} |\n|---|---|---|"
+    rows = [
+        f"| `{field}` | {' | '.join(_describe_outcome(wire, field, target) for target in targets)} |"
+        for field in FIELDS[wire]
+    ]
+    return "\n".join([f"## {wire}\n\n{head}", *rows])
+
+
+def _describe_outcome(wire: str, field: str, target: str) -> str:
+    outcome = translate_field(wire, field, target)
+    if outcome.is_refused:
+        return "*refused*"
+    if outcome.is_silent:
+        return "*always*"
+    written = ", ".join(f"`{path}`" for path in outcome.written) or "*dropped*"
+    kinds = [f"`{kind}`" for kind in outcome.kinds if kind != "field-dropped"]
+    return f"{written} ({', '.join(kinds)})" if kinds else written
 
 
 def parity_page() -> str:
@@ -642,6 +685,7 @@ PAGES = {
     "dialects.md": dialects_page,
     "shapes.md": shapes_page,
     "upstreams.md": upstreams_page,
+    "request-fields.md": request_fields_page,
     "parity.md": parity_page,
     "settings.md": settings_page,
     "agents.md": agents_page,

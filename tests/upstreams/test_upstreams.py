@@ -77,7 +77,7 @@ def test_profile_is_valid_and_consistent(profile: Profile) -> None:
 
 
 def test_names_and_hosts_are_unique() -> None:
-    assert len({profile.name for profile in list_profiles()}) == len(list_profiles()) == 13
+    assert len({profile.name for profile in list_profiles()}) == len(list_profiles()) == 14
     hosts = [host for profile in list_profiles() for host in profile.hosts]
     assert len(set(hosts)) == len(hosts)
 

@@ -12,6 +12,8 @@ Exception: values that Anthropic signs in Messages and that OpenAI encrypts in R
 
     il2.<content: JSON, deflated, encrypted, base64url>.
 
+Gemini signs a call instead of its thinking. On other wires, this signature is that of the thinking before the call.
+
 Earlier versions wrote `il1.` envelopes, which were not encrypted. They are recognised, but not read.
 """
 
@@ -22,7 +24,7 @@ import json
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha512
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -36,11 +38,14 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 __all__ = [
+    "CALL_SIGNATURE",
     "ENVELOPE_PREFIX",
     "UNSIGNED_WIRE",
     "VALUE_KEY",
     "OwnershipCheck",
     "SignedValue",
+    "call_extra",
+    "call_seal",
     "is_envelope",
     "load_cipher",
     "read_envelope",
@@ -67,6 +72,8 @@ MAX_ENVELOPE_BYTES = 32 * 1024 * 1024
 """Maximum size of an envelope's content after decompression."""
 UNPACK_STEP_BYTES = 64 * 1024
 """Bytes that are unpacked at a time to measure an envelope."""
+CALL_SIGNATURE = "thought_signature"
+"""Signature of thinking that an upstream sends with a call, in `extra_content.google` of chat completions: Gemini."""
 OwnershipCheck: TypeAlias = Callable[[Seal], bool]
 """Predicate: true if the data comes from the upstream that receives the request."""
 
@@ -213,6 +220,19 @@ def _replace_value(value: str, opaque: str, node: Any) -> Any:
         case list():
             return [_replace_value(value, opaque, inner) for inner in node]
     return value if node == opaque else node
+
+
+def call_seal(extra: Mapping[str, Any] | None) -> Seal | None:
+    """Return the signature of the thinking before a call that is among the call's own fields; None if there is none."""
+    match extra:
+        case {"extra_content": {"google": {"thought_signature": str(signature)}}} if signature:
+            return Seal(UNSIGNED_WIRE, {CALL_SIGNATURE: signature})
+    return None
+
+
+def call_extra(signature: str) -> dict[str, Any]:
+    """Return the fields of a call with this signature."""
+    return {"extra_content": {"google": {CALL_SIGNATURE: signature}}}
 
 
 def load_cipher() -> type[AESSIV]:

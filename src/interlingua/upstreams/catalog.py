@@ -158,6 +158,19 @@ MISTRAL = Profile(
         "guardrails",
     ),
 )
+GOOGLE = Profile(
+    name="google",
+    summary="Google: Gemini, by its API that is compatible with OpenAI's",
+    hosts=("generativelanguage.googleapis.com", "aiplatform.googleapis.com", "*-aiplatform.googleapis.com"),
+    thinking="effort",  # its documentation: reasoning_effort
+    efforts=("minimal", "low", "medium", "high"),  # its documentation
+    replay="none",  # its documentation: signatures of calls carry the thinking; text of thoughts is not sent back
+    names=False,  # not verified
+    parallel=False,  # not verified: not in its documentation, and unknown fields are rejected
+    metadata=False,  # the same
+    user=False,  # the same
+    images_in_results=False,  # not verified
+)
 VLLM = Profile(
     name="vllm",
     summary="vLLM: behaviour depends on the model's chat template",
@@ -214,6 +227,7 @@ PROFILES = (
     ZAI,
     MINIMAX,
     MISTRAL,
+    GOOGLE,
     VLLM,
     SGLANG,
     LLAMA_CPP,

@@ -123,6 +123,19 @@ MODEL_OVERRIDES = (
     ModelOverride(
         ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
     ),
+    # its documentation of thought signatures: calls without one are rejected, and this value stands for those of
+    # another model
+    ModelOverride(
+        ("gemini-[3-9]*", "models/gemini-[3-9]*"),
+        {"call_signature": "skip_thought_signature_validator"},
+        upstreams=("google",),
+    ),
+    # its documentation: thinking cannot be disabled in Gemini 2.5 Pro and in Gemini 3
+    ModelOverride(
+        ("*gemini-2.5-pro*", "*gemini-[3-9]*"),
+        {"can_stop_thinking": False, "thinks_unasked": True},
+        upstreams=("google",),
+    ),
     # Mistral's answer; Mistral serves it, too
     ModelOverride(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
     # its documentation of `effort`

@@ -71,6 +71,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Effort values that the upstream accepts, except `none`. Empty: unknown, and every value is sent."""
     replay: ReplayField = "reasoning_content"
     """Field that returns past thinking in chat completions."""
+    call_signature: str = ""
+    """Signature for calls of chat completions that have none, because another model made them. Empty: none is
+    needed."""
     own_seals: bool = False
     """True if the upstream accepts past thinking only with its own signature or encryption."""
     seal_wire: str = ""

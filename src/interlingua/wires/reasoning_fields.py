@@ -58,7 +58,7 @@ class ReasoningFields(msgspec.Struct, frozen=True, kw_only=True):
     request_paths: tuple[str, ...]
     """Paths to these objects in requests."""
     signature_fields: Mapping[str, str]
-    """The field that holds the signature, by the type of the object."""
+    """The field that holds the signature, by the type of the object; "" for objects without a type."""
     text_fields: tuple[str, ...]
     """Fields that may hold the readable text, as a string or as a list of parts. The first that is not empty counts."""
     write_objects: Callable[[Reasoning], list[Json]]
@@ -72,7 +72,7 @@ class ReasoningFields(msgspec.Struct, frozen=True, kw_only=True):
 
     def signature_of(self, node: Json) -> tuple[str, str]:
         """Return the name of the object's signature field and its value; "" for each that the object does not have."""
-        field = self.signature_fields.get(str(node.get("type")), "")
+        field = self.signature_fields.get(str(node.get("type", "")), "")
         return field, value if isinstance(value := node.get(field), str) else ""
 
     def text_of(self, node: Json) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from interlingua.core.reasoning_signatures import CALL_SIGNATURE
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import NO_CONTENT, CacheMark, Content, Extra, Image, Message, Piece, Request, Result
 from interlingua.upstreams.adapt.context import AdaptContext, AdaptStep
@@ -104,8 +105,10 @@ def drop_unsupported_thinking(request: Request, context: AdaptContext) -> Reques
     def keep_supported(piece: Piece) -> Piece | None:
         if not isinstance(piece, Reasoning):
             return piece
-        replayable = context.can_carry_signature(piece) or (accepts_text and piece.text)
-        return piece if replayable and not no_replay_field else None
+        is_signed = context.can_carry_signature(piece)
+        if is_signed and piece.seal is not None and CALL_SIGNATURE in piece.seal.data:
+            return piece  # a field of the call carries it
+        return piece if (is_signed or (accepts_text and piece.text)) and not no_replay_field else None
 
     adapted = _with_messages(request, [_map_pieces(message, keep_supported) for message in request.messages])
     dropped = _count_pieces(request, Reasoning) - _count_pieces(adapted, Reasoning)

@@ -17,7 +17,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS
 from interlingua.common.jsontext.codec import INVALID_JSON_KEY, wrap_invalid_arguments, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
+from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, call_seal, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.anthropic_messages.objects import message_object, stop_fields, usage_object
@@ -357,6 +357,8 @@ class MessageWriter:
         return write_envelope(thinking, wire, self._options.seal_key, self._options.upstream)
 
     def _start_call(self, event: ev.CallStart) -> None:
+        if (seal := call_seal(event.extra)) is not None and self._options.reasoning == "keep":
+            self._write_signature(seal)
         template_block = self.template.get("content_block")
         extra_fields = (
             template_block if isinstance(template_block, dict) and template_block.get("type") == "tool_use" else {}

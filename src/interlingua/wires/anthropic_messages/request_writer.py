@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,6 +36,8 @@ __all__ = ["write_request", "write_turns"]
 
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
 _TOOL_CHOICE_TYPES = {"auto": "auto", "required": "any", "none": "none"}
+_SERVICE_TIERS = {"auto": "auto", "default": "standard_only"}
+"""Service tiers by their names on other wires."""
 
 
 def write_request(request: Request, _: Profile) -> tuple[Json, list[Finding]]:
@@ -54,9 +57,14 @@ def write_request(request: Request, _: Profile) -> tuple[Json, list[Finding]]:
         request, thinking_enabled=body.get("thinking", {}).get("type") in ("enabled", "adaptive"), notes=notes
     )
     body |= _metadata_fields(request, notes)
-    extra = dict(extra_fields(request, NAME, notes))
+    extra = dict(extra_fields(request, NAME, notes, _convert_field))
     output = _output_config(request, notes) | extra.pop("output_config", {})
     return body | extra | ({"output_config": output} if output else {}), notes.findings
+
+
+def _convert_field(name: str, value: Any) -> Any:
+    """Return the value of a field of another wire; None if this wire has no such field or value."""
+    return _SERVICE_TIERS.get(value) if name == "service_tier" and isinstance(value, str) else None
 
 
 def _with_user(request: Request) -> Request:

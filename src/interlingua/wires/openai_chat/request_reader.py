@@ -6,7 +6,13 @@ import msgspec
 
 from interlingua.common.jsontext.codec import unwrap_invalid_arguments, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import is_envelope, read_past_reasoning, read_value_envelope
+from interlingua.core.reasoning_signatures import (
+    CALL_SIGNATURE,
+    call_seal,
+    is_envelope,
+    read_past_reasoning,
+    read_value_envelope,
+)
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, Role
 from interlingua.core.request import ToolChoice as Choice
@@ -185,7 +191,8 @@ class _MessageReader:
         pieces = [*self._read_reasoning(message), *self._read_content(message)]
         if refusal := message.text("refusal", ""):
             pieces.append(Text(refusal))
-        pieces += [self._read_call(call) for call in message.objects("tool_calls")]
+        for call in message.objects("tool_calls"):
+            pieces += [*self._read_call_signature(call), self._read_call(call)]
         if message.get("function_call"):
             call = message.inner("function_call")
             name = call.text("name")
@@ -194,6 +201,14 @@ class _MessageReader:
                 self.source_paths.record(Call(id, name, _read_arguments(call)), call.path, _LEGACY_CALL_FIELDS)
             )
         return pieces
+
+    def _read_call_signature(self, raw_call: ObjectReader) -> list[Reasoning]:
+        """Return the signature of the thinking before a call, which an upstream has sent with the call."""
+        native = call_seal(raw_call.object)
+        if native is None:
+            return []
+        signature = raw_call.inner("extra_content").inner("google").text(CALL_SIGNATURE)
+        return [read_past_reasoning("", signature, native, self._seal_key)]
 
     def _read_call(self, raw_call: ObjectReader) -> Call:
         raw_call.ignore("type", "index")

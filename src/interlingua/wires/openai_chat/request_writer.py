@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from interlingua.core.findings import FindingCollector
+from interlingua.core.reasoning_signatures import call_extra
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import (
     CacheMark,
@@ -42,7 +43,7 @@ from interlingua.wires.requests.downgrades import (
 )
 from interlingua.wires.requests.openai_common import (
     FILE_STORE,
-    SHARED_FIELDS,
+    convert_shared_field,
     wire_tool_name,
     write_schema,
     write_user_fields,
@@ -63,7 +64,7 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     body |= _generation_fields(request, profile)
     body |= _delivery_fields(request, profile)
     thinking = write_thinking(request.thinking, profile, notes)
-    extra = extra_fields(request, NAME, notes, SHARED_FIELDS)
+    extra = extra_fields(request, NAME, notes, convert_shared_field)
     for key, value in extra.items():
         both_objects = isinstance(value, dict) and isinstance(body.get(key) or thinking.get(key), dict)
         body[key] = {**value, **thinking.pop(key, {})} if both_objects else value
@@ -122,6 +123,8 @@ def _generation_fields(request: Request, profile: Profile) -> Json:
     if request.max_tokens is not None:
         body[profile.max_tokens] = request.max_tokens
     body |= request.sampling
+    if request.wire != NAME and "top_logprobs" in request.sampling:
+        body["logprobs"] = True  # one setting on other wires, two on this one
     if request.stop:
         body["stop"] = request.stop
     if request.format is not None and request.format.schema is None:
@@ -233,13 +236,19 @@ class _MessageWriter:
         texts: list[str] = []
         calls: list[Json] = []
         thoughts: list[Reasoning] = []
+        signature = self._profile.call_signature  # of the next call
         for piece, mark in with_marks(message.pieces):
             match piece:
+                case Reasoning(seal=Seal(wire=wire, data={"thought_signature": str(value)})) if wire == NAME:
+                    signature = value
+                    thoughts.append(Reasoning(piece.text))
                 case Reasoning():
                     thoughts.append(piece)
                 case Call():
-                    start = CallStart(len(calls), piece.id, shorten_name(piece.name), piece.extra or None)
+                    extra = {**(piece.extra or {}), **(call_extra(signature) if signature else {})}
+                    start = CallStart(len(calls), piece.id, shorten_name(piece.name), extra or None)
                     calls.append(call_entry(start, piece.arguments or "{}"))
+                    signature = ""
                 case Result():
                     self._notes.report("content-dropped", "a tool result in an assistant message: dropped", path)
                 case _:

@@ -26,7 +26,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
+from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, call_seal, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
 from interlingua.wires.base import ChoiceEvents, Json, StreamedDelta, TextCounter, TextWriter
@@ -419,6 +419,8 @@ class ResponsesEmitter:
 
     def _start_call(self, event: ev.CallStart) -> None:
         self._set_phase(COMMENTARY)
+        if (seal := call_seal(event.extra)) is not None and self._options.reasoning == "keep":
+            self._write_signature(seal)
         tool = self._tool_set.get(event.name)
         if tool is not None and tool.kind == "search":
             self._start_item(TOOL_SEARCH_ARGUMENTS, {"call_id": event.id, "execution": "client"})

@@ -31,7 +31,7 @@ from interlingua.wires.requests.downgrades import (
 )
 from interlingua.wires.requests.openai_common import (
     FILE_STORE,
-    SHARED_FIELDS,
+    convert_shared_field,
     wire_tool_name,
     write_schema,
     write_user_fields,
@@ -56,7 +56,7 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     body |= _tool_fields(request, notes)
     body |= _generation_fields(request, notes)
     body |= _metadata_fields(request)
-    return body | extra_fields(request, NAME, notes, SHARED_FIELDS), notes.findings
+    return body | extra_fields(request, NAME, notes, convert_shared_field), notes.findings
 
 
 def write_turns(request: Request, profile: Profile) -> tuple[list[Json], list[Finding]]:

@@ -5,7 +5,7 @@ Features that the wire has but one upstream does not accept are handled in `upst
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -36,6 +36,8 @@ __all__ = [
     "visible_tools",
 ]
 
+_IMPLIED_FIELDS = (("include", ["reasoning.encrypted_content"]),)
+"""Fields with values that ask for what every reply has: thinking that the client can send back."""
 ERROR_PREFIX = "[tool error]"
 
 
@@ -248,17 +250,26 @@ def hosted_tools(request: Request, wire: str, notes: FindingCollector) -> list[d
     return []
 
 
-def extra_fields(request: Request, wire: str, notes: FindingCollector, shared: Iterable[str] = ()) -> dict[str, Any]:
+def extra_fields(
+    request: Request, wire: str, notes: FindingCollector, convert: Callable[[str, Any], Any]
+) -> dict[str, Any]:
     """Return the extra fields of the request that this wire takes, and report those that are dropped.
 
-    All of them are kept if client and upstream use the same wire; else only the fields in `shared`.
+    All of them are kept if client and upstream use the same wire.
+
+    Args:
+        request: The request.
+        wire: The wire of the upstream.
+        notes: Receives the findings.
+        convert: Function that returns the value of a field of another wire on this wire; None if it has none.
     """
     if request.wire == wire:
         return request.extra
-    for key in request.extra:
-        if key not in shared:
-            notes.report("field-dropped", f"{wire} has no field {key}: dropped", key)
-    return {key: value for key, value in request.extra.items() if key in shared}
+    converted = {key: convert(key, value) for key, value in request.extra.items()}
+    for key, value in converted.items():
+        if value is None and (key, request.extra[key]) not in _IMPLIED_FIELDS:
+            notes.report("field-dropped", f"{wire} has no field {key} with this value: dropped", key)
+    return {key: value for key, value in converted.items() if value is not None}
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────

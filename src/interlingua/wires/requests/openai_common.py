@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from interlingua.core.findings import FindingCollector
 from interlingua.core.request import JsonFormat, Request
 from interlingua.core.tools import shorten_name
@@ -10,15 +12,19 @@ from interlingua.wires.requests.object_reader import ObjectReader
 
 __all__ = [
     "FILE_STORE",
-    "SHARED_FIELDS",
+    "convert_shared_field",
     "read_format",
     "wire_tool_name",
     "write_schema",
     "write_user_fields",
 ]
 
-SHARED_FIELDS = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
+_SHARED_FIELDS = (
+    *("service_tier", "safety_identifier", "prompt_cache_retention", "prompt_cache_options", "moderation"),
+)
 """Fields with the same meaning on both wires."""
+_SERVICE_TIERS = {"standard_only": "default"}
+"""Service tiers that Anthropic names differently."""
 FILE_STORE = "openai"
 """Vendor that stores the files: both wires share their file ids."""
 
@@ -29,6 +35,13 @@ def wire_tool_name(name: str, notes: FindingCollector) -> str:
     if short != name:
         notes.report("name-shortened", f"the tool name {name!r} is too long for this wire: sent as {short!r}", "tools")
     return short
+
+
+def convert_shared_field(name: str, value: Any) -> Any:
+    """Return the value of a field of another wire; None if these wires have no such field."""
+    if name not in _SHARED_FIELDS:
+        return None
+    return _SERVICE_TIERS.get(value, value) if name == "service_tier" and isinstance(value, str) else value
 
 
 def read_format(format: ObjectReader, key: str = "") -> JsonFormat | None:
