@@ -7,7 +7,10 @@ from e2e.clients import (
     ai_sdk,
     claude,
     claude_agent_sdk,
+    cline,
+    cn,
     codex,
+    copilot,
     kimi,
     langchain,
     llm,
@@ -21,7 +24,18 @@ from e2e.clients import (
 
 __all__ = ["CLIENTS"]
 
-_AGENTS = (claude.CLIENT, codex.CLIENT, codex.BUILT_IN, opencode.CLIENT, qwen.CLIENT, kimi.CLIENT, pi.CLIENT)
+_AGENTS = (
+    claude.CLIENT,
+    codex.CLIENT,
+    codex.BUILT_IN,
+    copilot.CLIENT,
+    opencode.CLIENT,
+    qwen.CLIENT,
+    kimi.CLIENT,
+    cline.CLIENT,
+    cn.CLIENT,
+    pi.CLIENT,
+)
 _SDKS = (
     ai_sdk.CLIENT,
     claude_agent_sdk.CLIENT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import PurePosixPath
 
@@ -40,12 +41,45 @@ def test_setup_files_are_in_the_run_folder(agent_setup: tuple[Agent, AgentSetup]
     for name in setup.files:
         assert not PurePosixPath(name).is_absolute()
         assert ".." not in PurePosixPath(name).parts
-        assert any(f"/run/x/{name}" in text for text in (*setup.argv, *setup.override_argv))
+        paths = {f"/run/x/{name}", *map(str, PurePosixPath("/run/x", name).parents)} - {"/run", "/"}
+        assert any(path in text for path in paths for text in (*setup.argv, *setup.override_argv))
 
 
 def test_set_variables_are_not_unset(agent_setup: tuple[Agent, AgentSetup]) -> None:
     _, setup = agent_setup
     assert not set(setup.unset_variables) & set(setup.environment)
+
+
+def test_codex_catalogue_describes_the_model() -> None:
+    """Without the entry, Codex prints a warning and offers no apply_patch."""
+    target = AgentTarget(
+        gateway_url="http://127.0.0.1:1", api="openai-responses", model="a/model-1", key="k", folder="/run/x"
+    )
+    setup = AGENTS["codex"].setup(target)
+    [model] = json.loads(setup.files["models.json"])["models"]
+    assert 'model_catalog_json="/run/x/models.json"' in setup.argv
+    assert (model["slug"], model["context_window"]) == ("a/model-1", target.context_tokens)
+    assert model["apply_patch_tool_type"] == "freeform"
+    assert "apply_patch" in model["base_instructions"]
+
+
+@pytest.mark.parametrize(("model", "has_catalogue"), [("gpt-5.5", False), ("gpt-oss-120b", True), ("kimi-k2", True)])
+def test_codex_keeps_its_own_description_of_known_models(model: str, has_catalogue: bool) -> None:
+    target = AgentTarget(
+        gateway_url="http://127.0.0.1:1", api="openai-responses", model=model, key="k", folder="/run/x"
+    )
+    setup = AGENTS["codex"].setup(target)
+    assert bool(setup.files) == any("model_catalog_json" in text for text in setup.argv) == has_catalogue
+
+
+@pytest.mark.parametrize("api", AGENTS["copilot"].apis)
+def test_limits_of_copilot_fit_into_the_window(api: str) -> None:
+    target = AgentTarget(
+        gateway_url="http://127.0.0.1:1", api=api, model="m", key="k", folder="/f", context_tokens=65_432
+    )
+    environment = AGENTS["copilot"].setup(target).environment
+    limits = [int(environment[f"COPILOT_PROVIDER_MAX_{name}_TOKENS"]) for name in ("PROMPT", "OUTPUT")]
+    assert sum(limits) == 65_432
 
 
 @pytest.mark.parametrize(("agent", "api"), AGENT_APIS, ids=lambda value: getattr(value, "name", value))
@@ -55,7 +89,10 @@ def test_context_window_is_configured_if_supported(agent: Agent, api: str) -> No
     )
     setup = agent.setup(target)
     config = " ".join([*setup.argv, *setup.environment.values(), *setup.files.values()])
-    assert ("65432" in config) == agent.has_context_setting
+    prompt_tokens = str(
+        65_432 - target.max_reply_tokens
+    )  # some agents have one limit for the prompt and one for the reply
+    assert ("65432" in config or prompt_tokens in config) == agent.has_context_setting
 
 
 def test_only_messages_base_url_has_no_version() -> None:

@@ -26,7 +26,10 @@ REGISTRATION = {
 MAX_REGISTRATION_FILES = 3
 SPECIFIC = {
     "agents/claude.py": "the wire that this agent supports",
+    "agents/cline.py": "the wires that this agent supports",
+    "agents/cn.py": "the wires that this agent supports",
     "agents/codex.py": "the wire that this agent supports",
+    "agents/copilot.py": "the wires that this agent supports",
     "agents/kimi.py": "the wires that this agent supports",
     "agents/opencode.py": "the wires that this agent supports",
     "agents/pi.py": "the wires that this agent supports",
