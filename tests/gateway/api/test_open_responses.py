@@ -367,29 +367,20 @@ OTHERS: list[Behaviour] = [
 ]
 
 
-def rows() -> Iterator[Any]:
-    """Yield each behaviour with each dialect. One in seven is a row of `make test`: all behaviours and dialects are."""
-    cases = [(behaviour, dialect, stream) for behaviour in ON_HTTP for dialect in DIALECTS for stream in (True, False)]
-    cases += [(behaviour, dialect, True) for behaviour in OTHERS for dialect in DIALECTS]
-    for number, (behaviour, dialect, stream) in enumerate(cases):
-        name = f"{behaviour.__name__}-{dialect}-{'stream' if stream else 'whole'}"
-        marks = [] if number % 7 == 0 or (behaviour in OTHERS and number % 6 == 0) else [pytest.mark.slow]
-        yield pytest.param(behaviour, dialect, stream, id=name, marks=marks)
+ROWS = [
+    *((behaviour, dialect, stream) for behaviour in ON_HTTP for dialect in DIALECTS for stream in (True, False)),
+    *((behaviour, dialect, True) for behaviour in OTHERS for dialect in DIALECTS),
+]
 
 
-@pytest.mark.parametrize(("behaviour", "dialect", "stream"), list(rows()))
+@pytest.mark.one_row_in(5)  # each behaviour has six rows or more
+@pytest.mark.parametrize(("behaviour", "dialect", "stream"), ROWS, ids=lambda value: getattr(value, "__name__", None))
 def test_behaviour(gateway: GatewayProcess, behaviour: Behaviour, dialect: str, stream: bool) -> None:
     async def run() -> None:
         async with aiohttp.ClientSession() as session:
             await behaviour(Client(session, gateway.base, dialect, stream))
 
     asyncio.run(run())
-
-
-def test_sample_has_every_behaviour_and_dialect() -> None:
-    sample = [row for row in rows() if not row.marks]
-    assert {row.values[0] for row in sample} == {*ON_HTTP, *OTHERS}
-    assert {row.values[1] for row in sample} == {*DIALECTS}
 
 
 def test_all_behaviours_at_once(gateway: GatewayProcess) -> None:
