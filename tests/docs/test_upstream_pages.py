@@ -48,7 +48,7 @@ def test_settings_give_tool_calls_to_the_client(name: str, text: str, upstream: 
     client, model = next(iter(settings["models"].items()))
     upstream_model = model.get("model", client)
     dialect = dialect_for(upstream_model) if "dialect" not in entry else dialect_for(entry["dialect"].replace("_", "-"))
-    upstream.add(upstream_model, up.chat_stream(*render(REPLY, dialect=dialect.name), finish="stop"))
+    upstream.add(upstream_model, *_reply_steps(dialect.name))
     with run_gateway(config=yaml.safe_dump(settings)) as gateway:
         reply = _send(gateway.base, client)
     request = upstream.wait_for_requests(upstream_model)[-1]
@@ -63,6 +63,14 @@ def test_settings_give_tool_calls_to_the_client(name: str, text: str, upstream: 
     ]
     assert reply["choices"][0]["finish_reason"] == "tool_calls"
     assert not reply["choices"][0]["message"]["content"]
+
+
+def _reply_steps(dialect: str) -> tuple[up.Step, ...]:
+    """Return the steps that send the reply as the model writes it; as structured calls, if it has no native text."""
+    if dialect != "standard":
+        return (up.chat_stream(*render(REPLY, dialect=dialect), finish="stop"),)
+    calls = [up.call(call.arguments, index, "read") for index, call in enumerate(REPLY.calls)]
+    return up.stream_response(b"".join([up.ROLE, *calls, up.delta(finish="tool_calls"), up.DONE]))
 
 
 def _send(base: str, model: str) -> Any:
