@@ -166,10 +166,8 @@ class ResponsesEmitter:
         self._tool_set = tool_set or ToolSet()
         self.findings: list[ev.Finding] = []
         self._mode = _Mode.NOT_STARTED
-        self._response_fields: Json = {
-            "id": "",
-            "model": self._options.served_as,
-        }  # those that do not repeat the request
+        # Fields that do not repeat the request.
+        self._response_fields: Json = {"id": "", "model": self._options.served_as}
         self._field_chars = 0  # in the fields of the upstream's response objects
         self._signer = _ReasoningSigner(self._options)
         self._output_items = OutputItems(self._signer.missing_signature)
