@@ -242,6 +242,8 @@ def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, 
         response = client.responses.create(**fields)
     call, message = (item.to_dict() for item in response.output)
     assert (call["type"], call["status"]) == ("web_search_call", "completed")
+    assert [tool.type for tool in response.tools] == [type], "the response repeats the client's tools"
+    assert response.tool_choice == "required"
     assert call["action"]["query"] == "rain"
     assert call["action"]["sources"] == [{"type": "url", "url": page["url"]} for page in (RESULT, OTHER)]
     assert message["content"][0]["text"] == "It rains."

@@ -428,9 +428,7 @@ class Relay:
     async def _compact(self, client_request: ClientRequest) -> web.StreamResponse:
         """Ask the model for a summary of the conversation, and send it as a sealed item."""
         body = client_request.body.decode()
-        # the request for the summary has another choice than the client's, which is `auto` if it sent none
-        echo = {"tool_choice": "auto", **echo_request(body, get_wire(self._wire)), **client_request.echo}
-        stream = SummaryStream(self._request, summary_request(body), echo)
+        stream = SummaryStream(self._request, summary_request(body), self._echo(client_request))
         counted_request, self._counted_request = self._counted_request, None
         interval = self._config.settings.keepalive
         async with EarlyKeepAlive(self._stream, interval, self._headers) if client_request.stream else nullcontext():
@@ -446,6 +444,12 @@ class Relay:
         self._stream.headers |= self._headers()
         await self._with_send_timeout(self._send(response_frames(response)))
         return await self._with_send_timeout(self._stream.end())
+
+    def _echo(self, client_request: ClientRequest) -> dict[str, Any]:
+        """Return what the reply repeats of the client's request, for requests of the gateway in its place. They have
+        another tool choice than the client's, which is `auto` if it sent none."""
+        sent = echo_request(client_request.body.decode(), get_wire(self._wire))
+        return {"tool_choice": "auto", **sent, **client_request.echo} if sent or client_request.echo else {}
 
     async def _start_background(self, client_request: ClientRequest, exchange: StoredExchange) -> web.StreamResponse:
         """Run the request in the background. Returns the response as it is now, or a stream that follows it."""
@@ -522,9 +526,11 @@ class Relay:
                 self._stream.headers |= self._headers() if self._stream.response is None else {}
                 await self._with_send_timeout(self._send(frames))
 
+        echo = self._echo(client_request)
+
         async def ask() -> RoundStream:
             nonlocal counted_request, reply_id
-            stream = RoundStream(self._request, rounds, send, reply_id)
+            stream = RoundStream(self._request, rounds, send, reply_id, echo)
             await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
             counted_request, reply_id = None, ""
             return stream

@@ -34,12 +34,18 @@ class RoundStream(EventStream):
         rounds: The rounds of the reply.
         send: Sends frames to the client.
         reply_id: Id of the reply, for the first round only: the ids of items are made from it, and must not repeat.
+        echo: Fields of the client's request that the reply repeats: a round has other tools.
     """
 
     def __init__(
-        self, request: web.Request, rounds: Rounds, send: Callable[[bytes], Awaitable[None]], reply_id: str
+        self,
+        request: web.Request,
+        rounds: Rounds,
+        send: Callable[[bytes], Awaitable[None]],
+        reply_id: str,
+        echo: Mapping[str, Any],
     ) -> None:
-        super().__init__(request, encode_json(rounds.start_round()), reply_id)
+        super().__init__(request, encode_json(rounds.start_round()), reply_id, echo)
         self.error_response: ErrorResponse | None = None
         self._rounds = rounds
         self._send = send
