@@ -18,7 +18,7 @@ CATALOG_FILE = "models.json"
 KNOWN_MODEL = re.compile(r"gpt-\d")
 """Beginning of the names that Codex knows. The model behind such a name may be any other."""
 MAX_TOOL_OUTPUT_TOKENS = 10_000
-"""Length at which Codex truncates the output of a tool: that of the models in its own catalogue."""
+"""Length at which Codex truncates the output of a tool."""
 INSTRUCTIONS = """\
 You are a coding agent in the Codex CLI. You and the user share one workspace: read, run and change what is in it to do
 what the user asks, and keep going until it is done.

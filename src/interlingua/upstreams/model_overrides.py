@@ -123,14 +123,14 @@ MODEL_OVERRIDES = (
     ModelOverride(
         ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
     ),
-    # its documentation of thought signatures: calls without one are rejected, and this value stands for those of
-    # another model
+    # users' reports, which quote its answer and its documentation: calls without a signature are rejected, and this
+    # value skips the check
     ModelOverride(
         ("gemini-[3-9]*", "models/gemini-[3-9]*"),
         {"call_signature": "skip_thought_signature_validator"},
         upstreams=("google",),
     ),
-    # its documentation: thinking cannot be disabled in Gemini 2.5 Pro and in Gemini 3
+    # not verified: thinking cannot be disabled in Gemini 2.5 Pro and in Gemini 3
     ModelOverride(
         ("*gemini-2.5-pro*", "*gemini-[3-9]*"),
         {"can_stop_thinking": False, "thinks_unasked": True},
