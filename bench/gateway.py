@@ -70,6 +70,7 @@ upstreams:
 models:
 {models}
 """
+NO_CONVERSATIONS = "limits: {conversations: 0}\n"
 LIMITS = "limits: {{streams: {0}, connections: {0}}}\n"
 
 
@@ -345,8 +346,9 @@ def report_idle(bench: Bench, lengths: Lengths) -> None:
     runs = bench.with_nginx(bench.direct_load("native-idle", lengths.idle), [])
     measurements = measure_rounds(runs, IDLE_SECONDS, 1)
     for name, kind in rows.items():
-        # A gateway of its own, because the streams of a row would use freed memory of the row before.
-        with bench.new_gateway() as process:
+        # A gateway of its own, because the streams of a row would use freed memory of the row before. It keeps no
+        # conversations for later requests: they have a limit of their own.
+        with bench.new_gateway(NO_CONVERSATIONS) as process:
             bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, kind, 40_000).run_against(process, 0.3)
             runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, kind, 40_000), process))
             measurements.append([runs[-1].measure(IDLE_SECONDS)])
