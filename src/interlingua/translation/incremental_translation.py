@@ -143,7 +143,7 @@ class IncrementalTranslation:
         try:
             model = request.get("model") if model is None else model
             return cls(request, context, model, cache, owner) if isinstance(model, str) else None
-        except (NotResumable, *_DECODE_ERRORS):
+        except _DECODE_ERRORS:
             return None
 
     @cached_property
@@ -195,6 +195,9 @@ class IncrementalTranslation:
         if head.original.continues or self._writes_other_tools(offered, head.request.tools):
             raise NotResumable
         self._check_preserved(head, state)
+        last_items = translated[-1].items[-1:]
+        if head.added and not (last_items and self._target_codec.is_from_model(last_items[0])):
+            raise NotResumable  # what is added may belong to the message before
         findings = state.findings.followed_by(head.findings)
         if findings.written and findings.keeps_roles and findings.is_uneven:
             raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
@@ -202,9 +205,6 @@ class IncrementalTranslation:
         is_reusable = not _depends_on_tail(tail)
         self._store(start, parts, translated, outputs, translated_head if is_reusable else None)
         if head.added:
-            last = translated[-1].items[-1:]
-            if not last or not self._target_codec.is_from_model(last[0]):
-                raise NotResumable  # what is added may belong to the message before
             profile = profile_for_model(context.profile, self._model)
             added, _ = self._target_codec.write(replace(head.request, system=[], messages=head.added), profile)
             outputs.append(_encode_items(added))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interlingua.gateway.tokens.estimator import NO_CONVERSATION, TOKENS_PER_PAGE, estimate_tokens, measure_items
+from interlingua.gateway.tokens.estimator import EMPTY_CONVERSATION, TOKENS_PER_PAGE, estimate_tokens, measure_items
 from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_size, image_tokens
 from interlingua.gateway.tokens.text_estimator import text_tokens
 from tests.support.agent_sessions import RandomSession
@@ -197,11 +197,11 @@ def test_conversation_can_be_measured_in_parts(wire: str) -> None:
         session = RandomSession(wire, rng)
         for _ in range(6):
             session.next()
-        size, items = NO_CONVERSATION, session.items
+        size, items = EMPTY_CONVERSATION, session.items
         while items:
             count = rng.randint(1, len(items))
             size, items = measure_items(size, items[:count]), items[count:]
-        assert size == measure_items(NO_CONVERSATION, session.items)
+        assert size == measure_items(EMPTY_CONVERSATION, session.items)
 
 
 MALFORMED: list[Any] = [

@@ -26,7 +26,7 @@ KEEPALIVE_COMMENT = b": keep-alive\n\n"
 
 
 class ClientConnection(Protocol):
-    """What a response needs to know of its connection."""
+    """Connection of a client, as far as a response uses it."""
 
     transport: asyncio.Transport | None
     """None after the client has disconnected."""

@@ -16,7 +16,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 from interlingua.gateway.tokens.estimator import (
-    NO_CONVERSATION,
+    EMPTY_CONVERSATION,
     ConversationSize,
     estimate_tokens,
     measure_prompt,
@@ -109,7 +109,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
     def run(self, translation: IncrementalTranslation) -> UpstreamRequest | None:
         """Translate the request with the help of earlier ones. None if it has to be translated as a whole."""
         route, request = self.route, self.client_request.body
-        conversation, tools = NO_CONVERSATION, list[Any]()
+        conversation, tools = EMPTY_CONVERSATION, list[Any]()
 
         @cache
         def estimate() -> int:

@@ -48,7 +48,7 @@ class Connection(Protocol):
 
 
 class Driver(Protocol):
-    """What differs between the two kinds of databases."""
+    """Differences between the two kinds of databases."""
 
     blob_type: str
     read_threads: int

@@ -51,7 +51,7 @@ class ItemNotFound(NotFound):
 
 
 class StoredExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored when the response of a request is complete."""
+    """Exchange that is stored when the response of its request is complete."""
 
     store: ResponseStore
     owner: str

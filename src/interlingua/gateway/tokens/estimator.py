@@ -13,7 +13,7 @@ from interlingua.wires import WIRES, get_wire
 from interlingua.wires.requests.data_urls import read_data_url
 
 __all__ = [
-    "NO_CONVERSATION",
+    "EMPTY_CONVERSATION",
     "ConversationSize",
     "estimate_tokens",
     "measure_conversation",
@@ -83,7 +83,7 @@ class ConversationSize(msgspec.Struct, frozen=True):
         return (self.text + self.thinking).tokens + self.other_tokens + self.thinking_tokens
 
 
-NO_CONVERSATION = ConversationSize()
+EMPTY_CONVERSATION = ConversationSize()
 
 
 def estimate_tokens(body: dict[str, Any], model: str = "", whole_chars: int = WHOLE_CHARS) -> int:
@@ -94,7 +94,7 @@ def estimate_tokens(body: dict[str, Any], model: str = "", whole_chars: int = WH
         model: Model id, which decides how images are counted.
         whole_chars: Texts up to this length are analysed as a whole, and a sample of longer ones.
     """
-    size = NO_CONVERSATION
+    size = EMPTY_CONVERSATION
     for field in {get_wire(wire).TRAITS.conversation_field for wire in WIRES}:
         messages = body.get(field)
         items = messages if isinstance(messages, list) else [messages] if messages is not None else []
@@ -121,7 +121,7 @@ def measure_prompt(values: list[Any], model: str = "", whole_chars: int = WHOLE_
 def measure_tools(tools: Any) -> ConversationSize:
     """Estimate the size of a list of tools."""
     if not isinstance(tools, list) or not tools:
-        return NO_CONVERSATION
+        return EMPTY_CONVERSATION
     return ConversationSize(
         measure_texts([write_json(tools)], MAX_WHOLE_TOOLS_CHARS), TOOL_PREAMBLE_TOKENS + TOKENS_PER_TOOL * len(tools)
     )
@@ -151,7 +151,7 @@ def measure_items(
 
 def measure_conversation(before: ConversationSize | None, items: list[Any], model: str) -> ConversationSize:
     """Return the estimated size of a conversation with these items in addition. `before`: None at its beginning."""
-    return measure_items(before or NO_CONVERSATION, items, model)
+    return measure_items(before or EMPTY_CONVERSATION, items, model)
 
 
 def _is_user_prompt(message: Any) -> bool:

@@ -59,7 +59,7 @@ V = TypeVar("V")
 
 
 class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known about a model at an upstream. A field with its default is not known."""
+    """Known facts about a model at an upstream. A field with its default is not known."""
 
     profile_changes: dict[str, Any] = {}
     """Fields of the upstream's profile that differ for this model."""

@@ -50,7 +50,7 @@ RunInBackground = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class _Server(msgspec.Struct):
-    """What is known about the server at one URL."""
+    """Known facts about the server at one URL."""
 
     probed_at: float
     profile: Profile | None = None
