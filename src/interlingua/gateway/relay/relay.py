@@ -329,7 +329,7 @@ class Relay:
             self._observer.on_request(self._request.headers, data)
         body = RequestBody(data, limits, get_wire(self._wire).TRAITS.conversation_field)
         await work_threads.scan(client_id, len(data), body.scan)
-        if body.undecoded is None or self._has_state(body):
+        if body.undecoded is None or await work_threads.scan(client_id, len(data), self._has_state, body):
             await body.decode_in_thread(client_id, work_threads, self._memory)
         return body
 
