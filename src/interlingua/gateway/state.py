@@ -28,13 +28,14 @@ from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
-from interlingua.gateway.tokens.calibration import EstimateCalibration
-from interlingua.gateway.tokens.estimator import measure_conversation
+from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.connector import make_connector
+from interlingua.gateway.upstream.http_client import ConnectTimer
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
+from interlingua.tokens.estimator import measure_conversation
 from interlingua.translation.request_cache import RequestCache
 from interlingua.upstreams.profile import Profile
 
@@ -211,12 +212,18 @@ class GatewayState:
         self._background_tasks.add(task)
         task.add_done_callback(self._background_tasks.discard)
 
+    @property
+    def _records_connections(self) -> bool:
+        """True if the time to open connections is measured. A reload of the settings does not change it."""
+        return self.config.settings.capture is not None
+
     async def connect(self) -> None:
         self.session = aiohttp.ClientSession(
             connector=make_connector(),
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=64 * 1024,
+            trace_configs=[ConnectTimer.trace_config()] if self._records_connections else None,
         )
 
     async def close(self) -> None:

@@ -24,7 +24,7 @@ from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPreparation, UpstreamRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
 from interlingua.gateway.upstream.http_client import (
     connection_lost,
@@ -315,8 +315,8 @@ class UpstreamFailover:
         )
         headers |= client_request.trace_headers
         if self._observer:
-            self._observer.on_upstream_request(str(url), headers, body)
-        response = await send_request(self._session, route, url, body, headers)
+            self._observer.on_upstream_request(str(url), headers, body, upstream_request.facts())
+        response = await send_request(self._session, route, url, body, headers, self._observer)
         self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)

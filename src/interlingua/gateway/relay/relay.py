@@ -69,7 +69,7 @@ from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.tokens.calibration import tokens_from_size
+from interlingua.gateway.token_calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.request_translation import echo_request
 from interlingua.translation.translator import Translator

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_tokens
-from interlingua.gateway.tokens.text_estimator import NO_TEXT, WHOLE_CHARS, TextSize, measure_texts
+from interlingua.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_tokens
+from interlingua.tokens.text_estimator import NO_TEXT, WHOLE_CHARS, TextSize, measure_texts
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.requests.data_urls import read_data_url
 

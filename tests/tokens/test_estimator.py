@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from interlingua.gateway.tokens.estimator import EMPTY_CONVERSATION, TOKENS_PER_PAGE, estimate_tokens, measure_items
-from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_size, image_tokens
-from interlingua.gateway.tokens.text_estimator import text_tokens
+from interlingua.tokens.estimator import EMPTY_CONVERSATION, TOKENS_PER_PAGE, estimate_tokens, measure_items
+from interlingua.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_size, image_tokens
+from interlingua.tokens.text_estimator import text_tokens
 from tests.support.agent_sessions import RandomSession
 from tests.support.budget import examples
 from tests.support.request_forms import WIRES

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interlingua.events import Usage
+from interlingua.gateway import token_calibration as calibration_module
 from interlingua.gateway.shared_memory.event_log import EventLog, EventRings
-from interlingua.gateway.tokens import calibration as calibration_module
-from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
+from interlingua.gateway.token_calibration import EstimateCalibration, tokens_from_size
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "The quick brown fox jumps over the dog. " * 300}]}
 

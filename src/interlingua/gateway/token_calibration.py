@@ -14,7 +14,7 @@ import msgspec
 
 from interlingua.events import Usage
 from interlingua.gateway.shared_memory.event_log import EventLog
-from interlingua.gateway.tokens.estimator import estimate_tokens
+from interlingua.tokens.estimator import estimate_tokens
 
 __all__ = ["EstimateCalibration", "tokens_from_size"]
 
