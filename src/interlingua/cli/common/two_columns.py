@@ -10,6 +10,8 @@ from enum import Enum
 from itertools import zip_longest
 from typing import TypeAlias
 
+from interlingua.common.short_text import shorten
+
 __all__ = [
     "ColumnLayout",
     "ColumnLine",
@@ -18,7 +20,6 @@ __all__ = [
     "Styler",
     "ansi_style",
     "no_style",
-    "shorten",
     "style_for",
 ]
 
@@ -154,11 +155,3 @@ def _display_width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
-
-
-def shorten(text: str, limit: int) -> str:
-    """Replace the middle of a text longer than `limit` by an ellipsis."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    return f"{text[: limit - tail - 1]}…{text[-tail:]}"

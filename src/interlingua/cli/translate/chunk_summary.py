@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import shorten
+from interlingua.common.short_text import shorten
 from interlingua.wires.streaming import sse
 
-__all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message", "quote"]
+__all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message"]
 
 MAX_TEXT_CHARS = 60
 """Longer texts are shortened in the middle."""
@@ -107,7 +107,3 @@ def field_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from field_names(inner)
-
-
-def quote(text: str) -> str:
-    return msgspec.json.encode(shorten(text, MAX_TEXT_CHARS)).decode()
