@@ -8,7 +8,9 @@ upstream sent, except for redacted secrets.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
+from calendar import timegm
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, TypeVar
@@ -35,6 +37,9 @@ __all__ = [
     "encode_data_fields",
     "read_capture",
 ]
+
+
+_UTC_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?")
 
 
 class RouteFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,6 +79,12 @@ class ClientRequestLine(_DataLine, frozen=True, kw_only=True, tag="request"):
     path: str
     wire: str
     headers: dict[str, str]
+
+    @property
+    def unix_time(self) -> float:
+        """`time` in seconds since 1970; 0 if it cannot be read."""
+        match = _UTC_TIME.match(self.time)
+        return timegm(tuple(map(int, match.groups()[:6]))) + float(match[7] or 0) if match else 0.0
 
 
 class UpstreamRequestLine(_DataLine, frozen=True, kw_only=True, tag="asked"):

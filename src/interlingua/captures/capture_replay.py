@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from calendar import timegm
 from typing import Any, cast, get_args
 
 import msgspec
@@ -44,7 +42,6 @@ __all__ = [
 CAPTURE_SUFFIX = ".jsonl"
 REQUEST_ID_PREFIX = "req_"
 """Beginning of the id of a request. The rest is the id of its reply."""
-_ISO_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)")
 
 
 class CaptureReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +201,7 @@ def _options(
         reasoning=cast(ReasoningPolicy, _one_of(ReasoningPolicy, route.reasoning if route else "")),
         served_as=client_model if client_model != model else "",
         reply_id=reply_id if reply_id.isalnum() and reply_id.isascii() and len(reply_id) <= 64 else "",
-        created=_unix_seconds(request.time) if request else 0,
+        created=int(request.unix_time) if request else 0,
         input_tokens=route.input_tokens if route else 0,
     )
 
@@ -213,12 +210,6 @@ def _one_of(literal: Any, value: str) -> str:
     """Return the value if the type has it, else the first value of the type, which is the default."""
     values: tuple[str, ...] = get_args(literal)
     return value if value in values else values[0]
-
-
-def _unix_seconds(time: str) -> int:
-    """Return the seconds since 1970 of a time in UTC; 0 if it cannot be read."""
-    match = _ISO_TIME.match(time)
-    return timegm(tuple(map(int, match.groups()))) if match else 0
 
 
 def _content_type(captured: CapturedExchange, is_stream: bool) -> str:
