@@ -37,7 +37,10 @@ MAX_DIGESTS = 400
 """Number of items of a conversation that are compared: the first ones."""
 MIN_SHARED = 0.5
 """Part of the items of a turn that the next one must repeat."""
-_VOLATILE_KEYS = ("cache_control",)
+_CACHE_MARK = b'"cache_control"'
+_SYSTEM_ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer)"')
+_USER_ROLE = re.compile(rb'"role"\s*:\s*"user"')
+_NULL = msgspec.Raw(b"null")
 
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,37 +84,45 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_turn_facts(headers: Mapping[str, str], body: bytes, conversation_field: str) -> TurnFacts:
-    """Return what a client's request says about its conversation. A body that cannot be read has only its headers."""
-    fields = read_json(body, dict[str, Any]) or {}
+    """Return what a client's request says about its conversation. A body that cannot be read has only its headers.
+
+    Requests are large, and lists of exchanges long: only what is needed of a body is decoded.
+    """
+    fields = read_json(body, dict[str, msgspec.Raw]) or {}
     lower_headers = {name.lower(): value for name, value in headers.items()}
-    items = fields.get(conversation_field)
-    if isinstance(items, str):
-        items = [{"role": "user", "content": items}]
-    items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    user_texts = [text for item in items if item.get("role") == "user" and (text := _user_text(item))]
-    conversation = [item for item in items if item.get("role") not in ("system", "developer")]
+    encoded = fields.get(conversation_field, msgspec.Raw(b"[]"))
+    items = read_json(encoded, list[msgspec.Raw])
+    if items is None:  # the input of a response can be one text
+        items = [msgspec.Raw(b'{"role":"user","content":' + bytes(encoded) + b"}")]
+    conversation = [item for item in items if not _SYSTEM_ROLE.search(item)]
+    user_items = [item for item in conversation if _USER_ROLE.search(item)]
     return TurnFacts(
         session=_session_id(lower_headers, fields),
-        root=_digest(next((item for item in conversation if item.get("role") == "user"), {})),
+        root=_digest(user_items[0]) if user_items else "",
         digests=tuple(_digest(item) for item in conversation[:MAX_DIGESTS]),
-        title=user_texts[0][:MAX_TITLE_CHARS] if user_texts else "",
-        last_text=user_texts[-1][:MAX_TITLE_CHARS] if user_texts else "",
+        title=_first_text(user_items),
+        last_text=_first_text(reversed(user_items)),
     )
 
 
-def _session_id(headers: Mapping[str, str], body: dict[str, Any]) -> str:
+def _session_id(headers: Mapping[str, str], body: Mapping[str, msgspec.Raw]) -> str:
     by_header = next((headers[name] for name in _SESSION_HEADERS if headers.get(name)), "")
     if by_header:
         return by_header
-    user_id = as_dict(body.get("metadata")).get("user_id")
+    user_id = as_dict(read_json(body.get("metadata", _NULL), dict[str, Any])).get("user_id")
     if isinstance(user_id, str):
-        described = read_json(user_id.encode(), dict[str, Any]) or {}
+        described = read_json(user_id, dict[str, Any]) or {}
         if isinstance(described.get("session_id"), str):
             return str(described["session_id"])
         if match := _USER_SESSION.search(user_id):
             return match[1]
-    cache_key = body.get("prompt_cache_key")
-    return cache_key if isinstance(cache_key, str) else ""
+    return read_json(body.get("prompt_cache_key", _NULL), str) or ""
+
+
+def _first_text(items: Iterable[msgspec.Raw]) -> str:
+    """Return the first text that the user wrote in these messages, on one line; "" if there is none."""
+    decoded = (read_json(item, dict[str, Any]) for item in items)
+    return next((text[:MAX_TITLE_CHARS] for item in decoded if item is not None and (text := _user_text(item))), "")
 
 
 def _user_text(item: dict[str, Any]) -> str:
@@ -123,14 +134,20 @@ def _user_text(item: dict[str, Any]) -> str:
     return " ".join((_ANGLE_BLOCK.sub("", joined).strip() or joined).split())
 
 
-def _digest(item: dict[str, Any]) -> str:
-    return hashlib.blake2b(msgspec.json.encode(_without_volatile(item)), digest_size=8).hexdigest()
+def _digest(item: msgspec.Raw) -> str:
+    """Return the digest of an item, without white space between tokens and without marks that move with each turn."""
+    encoded = bytes(item)
+    if _CACHE_MARK in encoded or b"\\u" in encoded:
+        encoded = msgspec.json.encode(_without_marks(msgspec.json.decode(encoded)))
+    else:
+        encoded = msgspec.json.format(encoded, indent=-1)
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
 
-def _without_volatile(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_volatile(inner) for key, inner in value.items() if key not in _VOLATILE_KEYS}
-    return [_without_volatile(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _without_marks(inner) for key, inner in value.items() if key != "cache_control"}
+    return [_without_marks(inner) for inner in value] if isinstance(value, list) else value
 
 
 # ── grouping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
