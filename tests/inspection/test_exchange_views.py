@@ -45,7 +45,7 @@ def without_end(captured: CapturedExchange) -> CapturedExchange:
 
 
 def test_summary_of_a_finished_exchange() -> None:
-    captured = capture_exchange(BODY, REPLY, headers={"user-agent": "claude-cli/2.1 (external)"}, key="key 1")
+    captured = capture_exchange(BODY, REPLY, headers={"user-agent": "claude-cli/2.1 (external)"}, key_label="key 1")
     summary = summarize(captured.lines).summary
     assert (summary.client, summary.key, summary.model, summary.upstream_model) == (
         "Claude Code", "key 1", "kimi", "kimi-k2",

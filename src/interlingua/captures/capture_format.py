@@ -33,6 +33,7 @@ __all__ = [
     "SentLine",
     "UpstreamRequestLine",
     "decode_capture",
+    "decode_line",
     "encode_capture",
     "encode_data_fields",
     "read_capture",
@@ -172,14 +173,18 @@ def read_capture(path: str | Path) -> CapturedExchange:
 
 def decode_capture(lines: Iterable[bytes], name: str) -> CapturedExchange:
     """Decode the lines of a capture. Raises BadInput, with this name and the number of the line."""
-    decoded: list[CaptureLine] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            decoded.append(_LINE_DECODER.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            hint = "the gateway writes captures if `capture` is set"
-            raise BadInput(f"{name}: line {number} is not a line of a capture: {error}", hint) from None
+    decoded = [decode_line(line, name, number) for number, line in enumerate(lines, 1)]
     return CapturedExchange(sorted(decoded, key=lambda line: line.at))
+
+
+def decode_line(line: bytes, name: str, number: int) -> CaptureLine:
+    """Decode one line of a capture. Raises BadInput, with this name and number."""
+    try:
+        decoded: CaptureLine = _LINE_DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        hint = "the gateway writes captures if `capture` is set"
+        raise BadInput(f"{name}: line {number} is not a line of a capture: {error}", hint) from None
+    return decoded
 
 
 def encode_capture(captured: CapturedExchange) -> bytes:

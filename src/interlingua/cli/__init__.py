@@ -25,6 +25,7 @@ COMMANDS = {
     "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
+    "inspect": CommandEntry("interlingua.cli.inspect", "show captured exchanges on a web page"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
 }
@@ -44,6 +45,7 @@ examples:
   curl -sN … | interlingua translate               translate a stream while it arrives
   interlingua translate --explain recorded.sse     explain the translation chunk by chunk
   interlingua request --from anthropic-messages --to openai-chat body.json
+  interlingua inspect captures/                    show captured exchanges in a browser
   interlingua config check                         validate the gateway's settings
   interlingua faults list                          list the faults that the fault server can inject
 

@@ -14,6 +14,8 @@ import msgspec
 from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
+from interlingua.gateway.inspector.exchange_tap import InspectorFeed
+from interlingua.gateway.inspector.socket_paths import feed_path
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
@@ -118,10 +120,16 @@ class GatewayState:
         seal_key: The key that encrypts reasoning, unless the settings contain one.
         demo_url: The URL of the demo model, or "".
         memory: The memory that several workers share. None if this process is the only worker.
+        inspector_folder: The folder of the inspector's sockets; "" if there is no inspector.
     """
 
     def __init__(
-        self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, memory: WorkerMemory | None = None
+        self,
+        loaded: LoadedSettings,
+        seal_key: bytes,
+        demo_url: str,
+        memory: WorkerMemory | None = None,
+        inspector_folder: str = "",
     ) -> None:
         settings = loaded.settings
         self.memory = memory = memory or WorkerMemory()
@@ -144,6 +152,10 @@ class GatewayState:
         self.request_cache = RequestCache(settings.limits.conversations, measure_conversation)
         self.work_threads = WorkThreads()
         self.response_store = ResponseStore.open(settings.state)
+        self.inspector_folder = inspector_folder
+        self._inspector_feed = (
+            InspectorFeed(feed_path(inspector_folder), loaded.all_secrets) if inspector_folder else None
+        )
         self.ready = True
         """True while this worker accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
@@ -160,6 +172,8 @@ class GatewayState:
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.add_secrets(loaded.all_secrets)
+        if self._inspector_feed is not None:
+            self._inspector_feed.set_secrets(loaded.all_secrets)
         self.request_cache.resize(settings.limits.conversations)
         return ActiveConfig(
             settings=settings,
@@ -182,11 +196,13 @@ class GatewayState:
         return self._captures[key]
 
     def observer_for(self, config: ActiveConfig, exchange: ExchangeRecord) -> TrafficObserver | None:
-        """Return the observer for the traffic of this exchange, or None if neither captures nor debug logs are on."""
+        """Return the observer for the traffic of this exchange, or None if nothing is recorded."""
         observers: list[TrafficObserver] = [config.captures.start_recording(exchange)] if config.captures else []
+        if self._inspector_feed is not None and (tap := self._inspector_feed.observe(exchange)) is not None:
+            observers.append(tap)
         if self.log.is_debug:
             observers.append(LogObserver(self.log, exchange.id, config.redactor))
-        return ObserverGroup(*observers) if observers else None
+        return ObserverGroup(*observers) if len(observers) > 1 else next(iter(observers), None)
 
     @property
     def is_ready(self) -> bool:
@@ -215,9 +231,11 @@ class GatewayState:
     @property
     def _records_connections(self) -> bool:
         """True if the time to open connections is measured. A reload of the settings does not change it."""
-        return self.config.settings.capture is not None
+        return self.config.settings.capture is not None or self._inspector_feed is not None
 
     async def connect(self) -> None:
+        if self._inspector_feed is not None:
+            await self._inspector_feed.start()
         self.session = aiohttp.ClientSession(
             connector=make_connector(),
             auto_decompress=True,
@@ -230,6 +248,8 @@ class GatewayState:
         if self.session is not None:
             await self.session.close()
         self.work_threads.close()
+        if self._inspector_feed is not None:
+            await self._inspector_feed.close()
         if self.response_store is not None:
             self.response_store.close()
         for captures in self._captures.values():

@@ -121,9 +121,10 @@ def summarize(lines: list[CaptureLine], name: str = "") -> SummarizedExchange:
 
 def _add_end(summary: ExchangeSummary, end: Mapping[str, Any]) -> None:
     """Add what the gateway recorded at the end of the exchange."""
-    for name in ("wire", "path", "model", "upstream", "upstream_wire", "upstream_model", "dialect", "error", "key"):
+    for name in ("wire", "path", "model", "upstream", "upstream_wire", "upstream_model", "dialect", "error"):
         if isinstance(value := end.get(name), str) and value:
             setattr(summary, name, value)
+    summary.key = str(end.get("key_label") or "")
     for name in ("status", "attempts", "calls", "bytes_in", "bytes_out"):
         if isinstance(value := end.get(name), int):
             setattr(summary, name, value)

@@ -15,6 +15,8 @@ __all__ = ["Authenticator"]
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _HOST_HEADER = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::\d{1,5})?")
+KEY_LABEL_CHARS = 8
+"""Characters of the digest of a key that is not in the settings."""
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
@@ -40,6 +42,11 @@ class Authenticator:
             raise Unauthorized(problem, "send a key of the gateway as Authorization: Bearer … or x-api-key")
         return _digest(accepted[0]).hex() if accepted else ""
 
+    def label_key(self, client_id: str) -> str:
+        """Return the label of the key of a client with this id, for operators: its place in the settings, if any."""
+        digests = [digest.hex() for digest in self._key_digests]
+        return f"key {digests.index(client_id) + 1}" if client_id in digests else client_id[:KEY_LABEL_CHARS]
+
     def passthrough_key(self, headers: Mapping[str, str]) -> str:
         """Return the client's key for the upstream: the first key that is not a gateway key, or "" if there is none."""
         return next((key for key in _presented_keys(headers) if not self._is_gateway_key(key)), "")
@@ -54,6 +61,15 @@ class Authenticator:
 
         Otherwise a web page in a browser on this machine could reach a gateway on loopback and use its upstream keys.
         """
+        self.check_host(headers)
+        if headers.get("sec-fetch-site") not in (None, "same-origin", "none") or "origin" in headers:
+            raise Forbidden("requests from web pages are not allowed", "send the request from a program")
+
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Check that the Host header names this gateway. Raises Forbidden.
+
+        A web page can make its own host name resolve to this machine (DNS rebinding), and is then of the same origin.
+        """
         host = _host_name(headers.get("host", ""))
         if (
             host != ""
@@ -64,8 +80,6 @@ class Authenticator:
             raise Forbidden(
                 f"the host name {host!r:.100} is not allowed", "add it to `hosts` in the settings if it is correct"
             )
-        if headers.get("sec-fetch-site") not in (None, "same-origin", "none") or "origin" in headers:
-            raise Forbidden("requests from web pages are not allowed", "send the request from a program")
 
 
 def _presented_keys(headers: Mapping[str, str]) -> Iterable[str]:

@@ -27,6 +27,9 @@ class ExchangeRecord(Struct, kw_only=True):
     wire: str
     """Wire of the client."""
     started: float
+    key_label: str = ""
+    """The client's API key: `key 2` for the second one in the settings, the beginning of its digest for others, or "".
+    The key cannot be derived from it."""
     model: str = ""
     """Model id that the client sent."""
     stream: bool = False
@@ -84,7 +87,7 @@ def summary(exchange: ExchangeRecord) -> dict[str, Any]:
 
 
 def _token_counts(usage: Usage) -> dict[str, int]:
-    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")}
+    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning", "cache_written")}
     return {**tokens, "estimated": True} if usage.estimated else tokens
 
 

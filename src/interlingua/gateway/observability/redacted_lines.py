@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
 from interlingua.captures.capture_format import (
     AnsweredLine,
+    CapturedExchange,
     CaptureLine,
     ClientRequestLine,
     EndLine,
@@ -22,7 +23,7 @@ from interlingua.captures.capture_format import (
 from interlingua.events import Finding
 from interlingua.gateway.settings.redaction import Redactor
 
-__all__ = ["DataLine", "RedactedLines"]
+__all__ = ["DataLine", "RedactedLines", "redact_capture"]
 
 DataLine: TypeAlias = type[ReceivedLine] | type[SentLine]
 
@@ -59,16 +60,15 @@ class RedactedLines:
         )
 
     def write_upstream_request(
-        self, at: float, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts
+        self, at: float, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts | None
     ) -> None:
         self._flush(ReceivedLine, SentLine)
-        redacted_fields = {name: self._redact_text(getattr(route, name)) for name in ("model", "prefill")}
         self._write_line(
             UpstreamRequestLine(
                 at=at,
                 url=self._redact_text(url),
                 headers=self._redact_headers(headers),
-                route=msgspec.structs.replace(route, **redacted_fields),
+                route=self._redact_route(route) if route is not None else None,
                 **encode_data_fields(self._redactor.redact_bytes(body)),
             )
         )
@@ -87,7 +87,7 @@ class RedactedLines:
 
     def finish(self, at: float, findings: Iterable[Finding], summary: dict[str, Any], truncated: bool) -> None:
         """Write the end of the exchange. `summary`: see `exchange_record.summary`."""
-        self._flush(ReceivedLine, SentLine)
+        self.flush()
         redacted = [
             Finding(one.kind, self._redact_text(one.message), _escape_surrogates(one.place)) for one in findings
         ]
@@ -98,6 +98,10 @@ class RedactedLines:
             name: _escape_surrogates(value) if isinstance(value, str) else value for name, value in fields.items()
         }
         self._write_line(EndLine(at=at, exchange=fields, truncated=truncated))
+
+    def flush(self) -> None:
+        """Write what is buffered because it may be the beginning of a secret."""
+        self._flush(ReceivedLine, SentLine)
 
     def _flush(self, *line_types: DataLine) -> None:
         """Write the buffered chunks unchanged; if they contain a secret, as one redacted chunk."""
@@ -115,8 +119,37 @@ class RedactedLines:
             for name, value in self._redactor.redact_headers(headers).items()
         }
 
+    def _redact_route(self, route: RouteFacts) -> RouteFacts:
+        fields = {name: self._redact_text(getattr(route, name)) for name in ("model", "prefill")}
+        return msgspec.structs.replace(route, **fields)
+
     def _redact_text(self, text: str) -> str:
         return _escape_surrogates(self._redactor.redact_text(text))
+
+
+def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedExchange:
+    """Return a capture without the secrets that the redactor finds."""
+    lines: list[CaptureLine] = []
+    writer = RedactedLines(redactor, lines.append)
+    findings: list[Finding] = []
+    for line in captured.lines:
+        match line:
+            case ClientRequestLine():
+                writer.write_request(line.at, line.id, line.time, line.path, line.wire, line.headers, line.data)
+            case UpstreamRequestLine():
+                writer.write_upstream_request(line.at, line.url, line.headers, line.data, line.route)
+            case AnsweredLine():
+                writer.write_response(line.at, line.status, line.headers, line.connect_seconds)
+            case ReceivedLine() | SentLine():
+                writer.write_data(line.at, type(line), line.data)
+            case FindingsLine():
+                findings += line.findings
+            case EndLine():
+                writer.finish(line.at, findings, line.exchange, line.truncated)
+            case _:
+                assert_never(line)
+    writer.flush()
+    return CapturedExchange(sorted(lines, key=lambda line: line.at))
 
 
 def _escape_surrogates(text: str) -> str:

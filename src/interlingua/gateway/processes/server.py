@@ -10,6 +10,7 @@ from interlingua.errors import BadInput
 from interlingua.gateway.observability.capture_writer import check_capture_folder
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.tracing import check_tracing
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.supervisor import Supervisor
 from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.routing.routes import routes_for
@@ -71,7 +72,12 @@ def serve(
 
     # Signal handlers are not installed yet. Until then a signal must not end a gateway that is starting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-    if len(sockets) == 1:
-        Worker(loaded, sockets[0], seal_key, reload).run()
-    else:
-        Supervisor(loaded, sockets, seal_key, reload).run()
+    inspector = InspectorProcess(loaded.settings.inspect) if loaded.settings.inspect.enabled else None
+    try:
+        if len(sockets) == 1:
+            Worker(loaded, sockets[0], seal_key, reload, inspector=inspector).run()
+        else:
+            Supervisor(loaded, sockets, seal_key, reload, inspector).run()
+    finally:
+        if inspector is not None:
+            inspector.stop()

@@ -23,6 +23,7 @@ from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.heartbeat import Heartbeat
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.worker import FORCED_STOP_GRACE_SECONDS, Worker
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.shared_memory.worker_memory import SharedMemory, WorkerMemory
@@ -56,11 +57,13 @@ class Supervisor:
         sockets: list[socket.socket],
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
+        inspector: InspectorProcess | None = None,
     ) -> None:
         self._loaded = loaded
         self._sockets = sockets
         self._seal_key = seal_key
         self._reload = reload
+        self._inspector = inspector
         log_settings = loaded.settings.log
         self._log = GatewayLog(
             log_settings, loaded.all_secrets, RotatingFile(log_settings.file) if log_settings.file else _StderrWriter()
@@ -102,6 +105,9 @@ class Supervisor:
         for index in pending:
             self._start(index)
         self._kill_hung_workers()
+        is_running = self._stop_requested_at is None
+        if is_running and self._inspector is not None and self._inspector.restart_if_dead():
+            self._log.write_now("the inspector's process has died; it was started again, without its exchanges")
 
     # ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,6 +149,7 @@ class Supervisor:
             WorkerMemory(self._memory, index),
             self._lifeline_reader,
             heartbeat,
+            self._inspector,
         )
         try:
             os.close(self._lifeline_writer)

@@ -258,6 +258,7 @@ class Relay:
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         client_id = self._config.authenticator.check_key(headers)
+        self._exchange.key_label = self._config.authenticator.label_key(client_id)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:

@@ -35,6 +35,7 @@ def check_settings(settings: Settings) -> None:
         _check_upstream_headers(("upstreams", name), upstream)
     _check_client_keys(settings)
     _check_seal_key(settings)
+    _check_inspector_key(settings)
     _check_state(settings)
     _check_web_search(settings.web_search)
 
@@ -100,6 +101,19 @@ def _check_seal_key(settings: Settings) -> None:
     if 0 < len(settings.seal_key) < MIN_SEAL_KEY_CHARS:
         problem = f"the key has less than {MIN_SEAL_KEY_CHARS} characters and could be guessed"
         raise BadSetting(("seal_key",), problem, _GENERATE_HINT)
+
+
+def _check_inspector_key(settings: Settings) -> None:
+    """Check that only the operator can open the inspector, which shows the conversations of all clients."""
+    if not settings.inspect.enabled:
+        return
+    key = settings.inspect.key
+    if not key and len(set(settings.keys)) > 1:
+        problem = "a key is required, because each client could read the conversations of the others"
+        raise BadSetting(("inspect", "key"), problem, _GENERATE_HINT)
+    if key and not is_loopback(settings.host) and len(key) < MIN_CLIENT_KEY_CHARS:
+        problem = f"has less than {MIN_CLIENT_KEY_CHARS} characters and could be guessed from other machines"
+        raise BadSetting(("inspect", "key"), problem, _GENERATE_HINT)
 
 
 def _check_state(settings: Settings) -> None:

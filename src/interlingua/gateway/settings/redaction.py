@@ -164,6 +164,7 @@ def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) ->
     secrets = [
         *settings.keys,
         settings.seal_key,
+        settings.inspect.key,
         settings.web_search.key,
         *_url_secrets(settings.state.url),
         *variable_secrets,

@@ -18,6 +18,7 @@ __all__ = [
     "Capture",
     "ClientLimits",
     "EmptyPolicy",
+    "Inspect",
     "Log",
     "Model",
     "RequestLimits",
@@ -218,6 +219,24 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of capture files. The oldest files are deleted first."""
 
 
+class Inspect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The inspector: a web page at `/inspector` that shows the exchanges of all workers. A process of its own keeps
+    them, so that looking at them does not slow down streams."""
+
+    enabled: bool = False
+    """Record exchanges and serve the page."""
+    memory: Annotated[int, Meta(ge=1024 * 1024)] = 256 * 1024 * 1024
+    """Memory for exchanges, in bytes. The oldest ones are dropped first. Default: 256 MiB."""
+    keep: str = ""
+    """Path of an SQLite file in which finished exchanges are kept over restarts, without secrets. It is created for its
+    owner only. If empty, exchanges are kept in memory only."""
+    size: Annotated[int, Meta(ge=1024 * 1024)] = 1024 * 1024 * 1024
+    """Maximum size of the exchanges in the SQLite file, in bytes. The oldest ones are deleted first. Default: 1 GiB."""
+    key: Secret = ""
+    """Key for the page, which shows the conversations of all clients. If empty, the only key in `keys`; without `keys`,
+    the page needs none. With several `keys`, it is required."""
+
+
 class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Responses that the gateway stores for clients of the Responses API, so that they can continue them with
     `previous_response_id`, run them in the background and fetch them by id. A request with `store: false`, and all
@@ -342,6 +361,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
+    inspect: Inspect = Inspect()
+    """The inspector."""
     state: State = State()
     """Responses that the gateway stores."""
     websocket: bool = True
