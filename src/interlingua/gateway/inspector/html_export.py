@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import posixpath
 import re
 from importlib import resources
 
@@ -15,7 +16,7 @@ from interlingua.inspection.what_if import Changes
 
 __all__ = ["bundle_modules", "export_page"]
 
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (async function|function|class|const|let) (\w+)", re.MULTILINE)
 _ANY_MODULE_SYNTAX = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 MAIN_MODULE = "main.js"
@@ -79,12 +80,21 @@ def bundle_modules() -> str:
     for name in order:
         source = _read_page(name)
         exported = [match[2] for match in _EXPORT.finditer(source)]
-        body = _IMPORT.sub(lambda match: f'const {{{_renamed(match[1])}}} = modules["{match[2]}"];\n', source)
+        body = _IMPORT.sub(lambda match: _lookup(match, name), source)  # noqa: B023 (it is called at once)
         body = _EXPORT.sub(r"\1 \2", body)
         if left := _ANY_MODULE_SYNTAX.search(body):
             raise AssertionError(f"{name}: {left[0]!r} cannot be bundled")
         parts.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(exported)} }};\n}})();')
     return "\n".join(parts)
+
+
+def _lookup(match: re.Match[str], importer: str) -> str:
+    return f'const {{{_renamed(match[1])}}} = modules["{_resolve(match[2], importer)}"];\n'
+
+
+def _resolve(path: str, importer: str) -> str:
+    """Return the path of a module from the folder of the page."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
 
 
 def _renamed(names: str) -> str:
@@ -98,7 +108,7 @@ def _add_module(name: str, order: list[str], path: tuple[str, ...]) -> None:
     if name in order:
         return
     for match in _IMPORT.finditer(_read_page(name)):
-        _add_module(match[2], order, (*path, name))
+        _add_module(_resolve(match[2], name), order, (*path, name))
     order.append(name)
 
 

@@ -64,7 +64,7 @@ def make_inspector_app(
 
     add("", endpoints.redirect)
     add("/", endpoints.page)
-    add("/page/{file:[a-z_]+\\.(?:css|js|svg)}", endpoints.page_file)
+    add("/page/{file:(?:lib/|views/)?[a-z_]+\\.(?:css|js|svg)}", endpoints.page_file)
     add("/api/info", endpoints.info)
     add("/api/exchanges", endpoints.exchanges)
     add("/api/search", endpoints.search)
