@@ -34,7 +34,7 @@ KIMI_CALL = (
     "<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_call_argument_begin|>"
     '{"path": "/etc"}<|tool_call_end|><|tool_calls_section_end|>'
 )
-REPLY = chat_stream(["<think>Hm.</think>", "Look. ", KIMI_CALL], prompt_tokens=100, completion_tokens=40)
+REPLY = chat_stream(["<think>Hm.</think>", "Look. ", KIMI_CALL], usage={"prompt_tokens": 100, "completion_tokens": 40})
 
 
 def without_end(captured: CapturedExchange) -> CapturedExchange:

@@ -36,7 +36,9 @@ def chat_chunk(delta: dict[str, Any], finish: str | None = None, model: str = "k
     return f"data: {json.dumps({**envelope, **more}, ensure_ascii=False)}\n\n".encode()
 
 
-def chat_stream(pieces: Iterable[str], field: str = "content", finish: str = "stop", **usage: int) -> list[bytes]:
+def chat_stream(
+    pieces: Iterable[str], field: str = "content", finish: str = "stop", usage: dict[str, Any] | None = None
+) -> list[bytes]:
     """Return a stream of chat completions with one chunk per piece, and the usage if there is one."""
     chunks = [chat_chunk({"role": "assistant", "content": ""}), *(chat_chunk({field: piece}) for piece in pieces)]
     last = chat_chunk({}, finish, usage=usage) if usage else chat_chunk({}, finish)

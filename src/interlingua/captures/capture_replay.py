@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast, get_args
 
 import msgspec
@@ -32,6 +33,7 @@ __all__ = [
     "CAPTURE_SUFFIX",
     "CaptureReplay",
     "ReplayedReply",
+    "ReplyReplay",
     "TimedEvent",
     "describe_outcome",
     "load_capture",
@@ -124,33 +126,56 @@ def plan_replay(captured: CapturedExchange, name: str) -> CaptureReplay:
     )
 
 
+class ReplyReplay:
+    """Translation of a captured reply, read by read."""
+
+    def __init__(self, captured: CapturedExchange, replay: CaptureReplay) -> None:
+        self._reads = captured.received
+        self._at = 0.0
+        self._events: list[TimedEvent] = []
+        self._sent: list[bytes] = []
+        self._translator = Translator(
+            source=replay.source,
+            target=replay.target,
+            dialect=replay.dialect,
+            model=replay.model or None,
+            tools=replay.tools,
+            tool_choice=replay.tool_choice,
+            options=replay.options,
+            observer=self._observe,
+        )
+        is_stream = replay.content_type.lower().startswith(EVENT_STREAM_TYPE)
+        self._receiver = ReplyReceiver(
+            self._translator, replay.wants_stream, is_stream, MAX_BODY_BYTES, replay.options.limits.values
+        )
+
+    def _observe(self, event: TraceEvent) -> None:
+        self._events.append(TimedEvent(self._at, event))
+
+    def run(self) -> Iterator[TimedEvent]:
+        """Translate the reply, and yield its trace events as they happen. Can be called once."""
+        position = 0
+        for line in self._reads:
+            self._at = line.at
+            self._sent.append(self._receiver.feed(line.data))
+            yield from self._events[position:]
+            position = len(self._events)
+        self._sent.append(self._receiver.close())
+        yield from self._events[position:]
+
+    def result(self) -> ReplayedReply:
+        """Return the reply, after all events were taken from `run`."""
+        dialect = self._translator.dialect.name if self._translator.dialect is not None else ""
+        findings = [*self._receiver.findings, *self._translator.findings]
+        return ReplayedReply(self._events, b"".join(self._sent), findings, dialect)
+
+
 def replay_reply(captured: CapturedExchange, replay: CaptureReplay) -> ReplayedReply:
-    """Translate the reply, read by read, and return what happened."""
-    events: list[TimedEvent] = []
-    at = 0.0
-
-    def observe(event: TraceEvent) -> None:
-        events.append(TimedEvent(at, event))
-
-    translator = Translator(
-        source=replay.source,
-        target=replay.target,
-        dialect=replay.dialect,
-        model=replay.model or None,
-        tools=replay.tools,
-        tool_choice=replay.tool_choice,
-        options=replay.options,
-        observer=observe,
-    )
-    is_stream = replay.content_type.lower().startswith(EVENT_STREAM_TYPE)
-    receiver = ReplyReceiver(translator, replay.wants_stream, is_stream, MAX_BODY_BYTES, replay.options.limits.values)
-    sent: list[bytes] = []
-    for line in captured.received:
-        at = line.at
-        sent.append(receiver.feed(line.data))
-    sent.append(receiver.close())
-    dialect = translator.dialect.name if translator.dialect is not None else ""
-    return ReplayedReply(events, b"".join(sent), [*receiver.findings, *translator.findings], dialect)
+    """Translate the reply, and return what happened."""
+    running = ReplyReplay(captured, replay)
+    for _ in running.run():
+        pass
+    return running.result()
 
 
 def describe_outcome(captured: CapturedExchange) -> str:

@@ -81,6 +81,8 @@ class ExchangeSummary(msgspec.Struct, kw_only=True, omit_defaults=True):
     session: str = ""
     title: str = ""
     """Last text of the user."""
+    returned: list[str] = []
+    """Names of the tools whose results the request returns to the model."""
     truncated: bool = False
     """True if chunks are missing in the capture."""
 
@@ -110,6 +112,7 @@ def summarize(lines: list[CaptureLine], name: str = "") -> SummarizedExchange:
         path=request.path if request else "",
         session=facts.session,
         title=facts.last_text,
+        returned=list(facts.returned),
         truncated=bool(ends and ends[-1].truncated),
     )
     if ends:

@@ -53,6 +53,7 @@ _SYSTEM_FIELDS = ("system", "instructions")
 _TOOL_FIELDS = ("tools", "functions")
 _CACHE_MARKS = frozenset(("cache_control",))
 """Marks where a prompt should be cached. They are not part of it, and move with each turn."""
+_SYSTEM_MESSAGE = re.compile(rb'^\s*\{\s*"role"\s*:\s*"(?:system|developer)"')
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}/\d{1,2}/\d{2,4}|"
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2}|1[5-9]\d{8}",
@@ -140,8 +141,13 @@ def _prefix_break(
     place: _Place, previous: TurnRequests, current: TurnRequests, translate: Translate, lost_tokens: int
 ) -> PrefixBreak:
     author, reason = _find_author(place, previous, current, translate)
+    part: Literal["settings", "tools", "system", "messages", "routing", "cache marks"] = place.part
+    if place.is_cache_mark:
+        part = "cache marks"
+    elif place.is_system_message:
+        part = "system"
     return PrefixBreak(
-        part="cache marks" if place.is_cache_mark else place.part,
+        part=part,
         path=place.path,
         difference=place.difference,
         author=author,
@@ -172,6 +178,8 @@ class _Place(msgspec.Struct, frozen=True):
     """True if nothing of the earlier prompt follows the element."""
     is_cache_mark: bool = False
     """True if only a cache mark differs."""
+    is_system_message: bool = False
+    """True if the element is a message that holds the system prompt."""
 
 
 class _Element(msgspec.Struct, frozen=True):
@@ -216,7 +224,8 @@ class _Prompt:
             index, path, difference = found
             is_last = part == "messages" and index >= len(own) - 1
             fraction = _fraction(own[index].raw, difference) if index < len(own) else 0.0
-            place = _Place(part, index, path, difference, fraction, is_last)
+            is_system = index < len(own) and bool(_SYSTEM_MESSAGE.search(own[index].raw))
+            place = _Place(part, index, path, difference, fraction, is_last, is_system_message=is_system)
             if not _is_continuation(place):
                 return place
             continuation = place  # the settings behind it may differ

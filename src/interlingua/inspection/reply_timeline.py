@@ -34,7 +34,8 @@ class TimelineStep(msgspec.Struct, frozen=True, omit_defaults=True):
 class TimelineFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """One frame for the client."""
 
-    data: str
+    data: str = ""
+    """The bytes; "" if they are those of the message."""
     steps: list[int] = []
     """Indexes of the steps of this message that the frame carries; all of them if it is empty."""
 
@@ -81,7 +82,7 @@ def build_timeline(events: Iterable[TimedEvent], wire: str) -> Iterator[Timeline
                 if message is not None:
                     provenance.end_message(held)
                     message.is_unchanged = event.unchanged
-                    message.frames = _frames(event, message.steps)
+                    message.frames = _frames(event, message)
                     yield message
                 message = None
             case _:
@@ -91,14 +92,16 @@ def build_timeline(events: Iterable[TimedEvent], wire: str) -> Iterator[Timeline
                     held.append(event)
 
 
-def _frames(event: trace.FramesSent, steps: list[TimelineStep]) -> list[TimelineFrame]:
+def _frames(event: trace.FramesSent, message: TimelineMessage) -> list[TimelineFrame]:
     if not event.data:
         return []
+    if event.data == message.data:
+        return [TimelineFrame()]
     is_one_frame = event.whole or event.data.find("\n\n") == len(event.data) - 2
     pieces = [event.data] if is_one_frame else [piece for piece in _FRAME_END.split(event.data) if piece]
     if len(pieces) == 1:
         return [TimelineFrame(pieces[0])]
-    return [TimelineFrame(piece, _carried_steps(piece, steps)) for piece in pieces]
+    return [TimelineFrame(piece, _carried_steps(piece, message.steps)) for piece in pieces]
 
 
 def _carried_steps(frame: str, steps: list[TimelineStep]) -> list[int]:

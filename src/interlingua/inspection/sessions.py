@@ -33,6 +33,8 @@ _USER_SESSION = re.compile(r"session[_-]([0-9A-Za-z-]{8,})")
 _ANGLE_BLOCK = re.compile(r"<([a-zA-Z][\w-]*)[^>]*>.*?</\1>\s*", re.DOTALL)
 """Text that an agent adds to the user's message, such as a reminder."""
 MAX_TITLE_CHARS = 120
+MAX_RETURNED_ITEMS = 50
+"""Items at the end of a conversation in which results and their calls are looked for."""
 MAX_DIGESTS = 400
 """Number of items of a conversation that are compared: the first ones."""
 MIN_SHARED = 0.5
@@ -55,7 +57,9 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     """The first text of the user."""
     last_text: str = ""
-    """The last text of the user, or the name of the result that the request returns."""
+    """The last text of the user."""
+    returned: tuple[str, ...] = ()
+    """Names of the tools whose results the request returns to the model."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -102,6 +106,7 @@ def read_turn_facts(headers: Mapping[str, str], body: bytes, conversation_field:
         digests=tuple(_digest(item) for item in conversation[:MAX_DIGESTS]),
         title=_first_text(user_items),
         last_text=_first_text(reversed(user_items)),
+        returned=tuple(_returned_tools(items)),
     )
 
 
@@ -123,6 +128,43 @@ def _first_text(items: Iterable[msgspec.Raw]) -> str:
     """Return the first text that the user wrote in these messages, on one line; "" if there is none."""
     decoded = (read_json(item, dict[str, Any]) for item in items)
     return next((text[:MAX_TITLE_CHARS] for item in decoded if item is not None and (text := _user_text(item))), "")
+
+
+def _returned_tools(items: list[msgspec.Raw]) -> list[str]:
+    """Return the names of the tools whose results end the conversation."""
+    ids: list[str] = []
+    for encoded in reversed(items[-MAX_RETURNED_ITEMS:]):
+        item = read_json(encoded, dict[str, Any]) or {}
+        results = _result_ids(item)
+        names = _call_names(item)
+        if not results and not names:
+            break
+        ids = [*results, *ids]
+        if names:
+            return [names[id] for id in ids if id in names]
+    return []
+
+
+def _result_ids(item: dict[str, Any]) -> list[str]:
+    """Return the ids of the calls whose results an item of a conversation has, on any wire."""
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else []
+    ids = [block.get("tool_use_id") for block in blocks if isinstance(block, dict)]
+    ids.append(item.get("tool_call_id"))
+    ids.append(item.get("call_id") if str(item.get("type")).endswith("_output") else None)
+    return [id for id in ids if isinstance(id, str)]
+
+
+def _call_names(item: dict[str, Any]) -> dict[str, str]:
+    """Return the names of the calls in an item of a conversation by their ids, on any wire."""
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else []
+    calls = [(block.get("id"), block.get("name")) for block in blocks if isinstance(block, dict)]
+    tool_calls = item.get("tool_calls")
+    structured = map(as_dict, tool_calls if isinstance(tool_calls, list) else [])
+    calls += [(call.get("id"), as_dict(call.get("function")).get("name")) for call in structured]
+    calls.append((item.get("call_id"), item.get("name")))
+    return {id: name for id, name in calls if isinstance(id, str) and isinstance(name, str)}
 
 
 def _user_text(item: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from interlingua.captures.capture_format import (
     RouteFacts,
     UpstreamRequestLine,
 )
-from interlingua.captures.capture_replay import ReplayedReply, describe_outcome, replay_reply
+from interlingua.captures.capture_replay import ReplayedReply, ReplyReplay, describe_outcome, replay_reply
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.dialects.registry import list_dialects
@@ -47,7 +47,6 @@ from interlingua.wires import WIRES
 __all__ = ["Analyses", "Attempt", "ExchangeDetail", "PageInfo", "TurnCache", "versions"]
 
 MAX_KEPT_EXCHANGES = 8
-MAX_KEPT_BYTES = 64 * 1024 * 1024
 MESSAGES_PER_LINE = 100
 """Messages of a timeline in one line of the response: a page shows the first ones while the others are computed."""
 MAX_SEARCHED = 5000
@@ -90,7 +89,6 @@ class ExchangeDetail(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome in words."""
     findings: list[Finding]
     attempts: list[Attempt]
-    waterfall: Waterfall
     session: Session | None
     previous: str
     """Id of the turn before in the same conversation."""
@@ -204,7 +202,6 @@ class Analyses:
             outcome=describe_outcome(captured),
             findings=[finding for line in captured.lines_of(FindingsLine) for finding in line.findings],
             attempts=_attempts(captured),
-            waterfall=self.waterfall(id),
             session=session,
             previous=turns[index - 1].id if index > 0 else "",
             next=turns[index + 1].id if 0 <= index < len(turns) - 1 else "",
@@ -224,7 +221,7 @@ class Analyses:
     def waterfall(self, id: str) -> Waterfall:
         captured = self.load(id)
         try:
-            events = self._replay(id, captured, Changes()).events
+            events = self._replay(id, captured).events
         except InterlinguaError:
             events = []
         return build_waterfall(captured, events)
@@ -237,27 +234,39 @@ class Analyses:
         """
         captured = self.load(id)
         replay = apply_changes(plan_known_replay(captured), changes)
-        reply = self._replay(id, captured, changes)
-        facts = {"source": replay.source, "target": replay.target, "dialect": reply.dialect, "seconds": _end(captured)}
-        yield msgspec.json.encode(facts) + b"\n"
-        messages = build_timeline(reply.events, replay.source)
+        kept = self._kept_reply(id) if changes == Changes() else None
+        running = ReplyReplay(captured, replay)
+        events = iter(kept.events) if kept is not None else running.run()
+        yield _encode({"source": replay.source, "target": replay.target, "seconds": _end(captured)}) + b"\n"
+        messages = build_timeline(events, replay.source)
         while batch := list(islice(messages, MESSAGES_PER_LINE)):
             yield _encode(batch) + b"\n"
-        yield _encode({"findings": reply.findings}) + b"\n"
+        reply = kept or running.result()
+        if changes == Changes():
+            self._keep_reply(id, captured, reply)
+        yield _encode({"findings": reply.findings, "dialect": reply.dialect}) + b"\n"
 
-    def _replay(self, id: str, captured: CapturedExchange, changes: Changes) -> ReplayedReply:
-        if changes != Changes() or not captured.lines_of(EndLine):
-            return replay_reply(captured, apply_changes(plan_known_replay(captured), changes))
-        with self._lock:
-            if id in self._replies:
-                self._replies.move_to_end(id)
-                return self._replies[id]
-        reply = replay_reply(captured, plan_known_replay(captured))
-        with self._lock:
-            self._replies[id] = reply
-            while len(self._replies) > MAX_KEPT_EXCHANGES:
-                self._replies.popitem(last=False)
+    def _replay(self, id: str, captured: CapturedExchange) -> ReplayedReply:
+        reply = self._kept_reply(id)
+        if reply is None:
+            reply = replay_reply(captured, plan_known_replay(captured))
+            self._keep_reply(id, captured, reply)
         return reply
+
+    def _kept_reply(self, id: str) -> ReplayedReply | None:
+        with self._lock:
+            reply = self._replies.get(id)
+            if reply is not None:
+                self._replies.move_to_end(id)
+            return reply
+
+    def _keep_reply(self, id: str, captured: CapturedExchange, reply: ReplayedReply) -> None:
+        """Keep a reply that does not change any more."""
+        if captured.lines_of(EndLine):
+            with self._lock:
+                self._replies[id] = reply
+                while len(self._replies) > MAX_KEPT_EXCHANGES:
+                    self._replies.popitem(last=False)
 
     def request(self, id: str) -> RequestChanges:
         input_tokens, _ = _reported_usage(self._source.find_summary(id).summary)

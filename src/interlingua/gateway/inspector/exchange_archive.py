@@ -148,7 +148,7 @@ class ArchivedExchanges:
 
     def _write(self, exchange: RecordedExchange) -> None:
         try:
-            self._archive.add(CapturedExchange(exchange.lines()))
+            self._archive.add(exchange.captured())
         except (sqlite3.Error, ValueError):  # a full disk; a value that cannot be encoded
             return
 

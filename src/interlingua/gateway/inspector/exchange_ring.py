@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from typing import assert_never
 
 from interlingua.captures.capture_format import (
+    AnsweredLine,
     CapturedExchange,
     CaptureLine,
     ClientRequestLine,
     EndLine,
+    FindingsLine,
     ReceivedLine,
     SentLine,
     UpstreamRequestLine,
@@ -29,7 +32,7 @@ from interlingua.gateway.inspector.feed_protocol import (
     SentItem,
     decode_items,
 )
-from interlingua.gateway.observability.redacted_lines import RedactedLines
+from interlingua.gateway.observability.redacted_lines import redact_capture
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.inspection.exchange_summary import ExchangeSummary, SummarizedExchange, summarize
 
@@ -78,18 +81,14 @@ class RecordedExchange:
         self.version += 1
         self._end = end
 
-    def lines(self) -> list[CaptureLine]:
-        """Return the lines of the exchange without secrets."""
-        lines: list[CaptureLine] = []
-        writer = RedactedLines(self._redactor, lines.append)
-        for item in self._items():
-            self._write(item, writer)
-        end = self._end
-        if end is not None:
-            writer.finish(self._at(end.at), end.findings, end.summary, end.truncated or self._is_cut)
-        else:
-            writer.flush()
-        return lines
+    def captured(self) -> CapturedExchange:
+        """Return the exchange without secrets."""
+        lines = [line for item in self._items() for line in self._to_lines(item)]
+        if (end := self._end) is not None:
+            at = self._at(end.at)
+            lines += [FindingsLine(at=at, findings=end.findings)] if end.findings else []
+            lines.append(EndLine(at=at, exchange=end.summary, truncated=end.truncated or self._is_cut))
+        return redact_capture(CapturedExchange(lines), self._redactor)
 
     def summarized(self) -> SummarizedExchange:
         """Return the summary. Chunks are not needed for it, and not decoded."""
@@ -111,61 +110,61 @@ class RecordedExchange:
     def _at(self, moment: float) -> float:
         return round(max(moment - self._begin.started, 0.0), 6)
 
-    def _write(self, item: Item, writer: RedactedLines) -> None:
-        begin, at = self._begin, self._at(item.at)
+    def _to_lines(self, item: Item) -> list[CaptureLine]:
+        """Return the lines of a capture for an item. They still have secrets."""
+        at = self._at(item.at)
         match item:
             case RequestItem():
-                writer.write_request(at, begin.id, begin.time, begin.path, begin.wire, item.headers, item.body)
+                return [self._request_line(at, item.headers, item.body)]
             case AskedItem():
-                writer.write_upstream_request(at, item.url, item.headers, item.body, item.route)
+                data = encode_data_fields(item.body)
+                return [UpstreamRequestLine(at=at, url=item.url, headers=item.headers, route=item.route, **data)]
             case AnsweredItem():
-                writer.write_response(at, item.status, item.headers, item.connect_seconds)
+                seconds = item.connect_seconds
+                return [AnsweredLine(at=at, status=item.status, headers=item.headers, connect_seconds=seconds)]
             case ReceivedItem():
-                writer.write_data(at, ReceivedLine, item.data)
+                return [ReceivedLine(at=at, **encode_data_fields(item.data))]
             case SentItem():
-                writer.write_data(at, SentLine, item.data)
+                return [SentLine(at=at, **encode_data_fields(item.data))]
             case ForwardedItem():
-                writer.write_data(at, ReceivedLine, item.received)
-                writer.write_data(at, SentLine, item.sent)
+                return [
+                    ReceivedLine(at=at, **encode_data_fields(item.received)),
+                    SentLine(at=at, **encode_data_fields(item.sent)),
+                ]
+            case _:
+                assert_never(item)
+
+    def _request_line(self, at: float, headers: dict[str, str], body: bytes) -> ClientRequestLine:
+        begin = self._begin
+        return ClientRequestLine(
+            at=at,
+            id=begin.id,
+            time=begin.time,
+            path=begin.path,
+            wire=begin.wire,
+            headers=headers,
+            **encode_data_fields(body),
+        )
 
     def _lines_for_summary(self) -> list[CaptureLine]:
         """Return the lines that a summary is made of. They still have secrets."""
-        begin = self._begin
         lines: list[CaptureLine] = []
-        first_data: float | None = None
-        for block in self._blocks[:1] if self.is_finished else self._blocks:
+        has_data = False
+        for block in self._blocks[:1] if self.is_finished else list(self._blocks):
             for item in decode_items(block):
-                at = self._at(item.at)
-                match item:
-                    case RequestItem():
-                        lines.append(
-                            ClientRequestLine(
-                                at=at,
-                                id=begin.id,
-                                time=begin.time,
-                                path=begin.path,
-                                wire=begin.wire,
-                                headers=item.headers,
-                                **encode_data_fields(item.body),
-                            )
-                        )
-                    case AskedItem():
-                        lines.append(UpstreamRequestLine(at=at, url=item.url, headers={}, route=item.route))
-                    case ReceivedItem() | ForwardedItem() if first_data is None:
-                        first_data = at
-                        lines.append(ReceivedLine(at=at))
-                    case _:
-                        pass
+                is_data = isinstance(item, ReceivedItem | ForwardedItem)
+                if isinstance(item, RequestItem):
+                    lines += self._to_lines(item)
+                elif isinstance(item, AskedItem):
+                    lines.append(UpstreamRequestLine(at=self._at(item.at), url="", headers={}, route=item.route))
+                elif is_data and not has_data:
+                    has_data = True
+                    lines.append(ReceivedLine(at=self._at(item.at)))
         if self._end is not None:
             end = self._end
             lines.append(EndLine(at=self._at(end.at), exchange=end.summary, truncated=end.truncated or self._is_cut))
         if not any(isinstance(line, ClientRequestLine) for line in lines):
-            lines.insert(
-                0,
-                ClientRequestLine(
-                    at=0.0, id=begin.id, time=begin.time, path=begin.path, wire=begin.wire, headers={}, text="{}"
-                ),
-            )
+            lines.insert(0, self._request_line(0.0, {}, b"{}"))
         return lines
 
 
@@ -240,7 +239,7 @@ class ExchangeRing:
         return self._find(id).summarized()
 
     def load(self, id: str) -> CapturedExchange:
-        return CapturedExchange(sorted(self._find(id).lines(), key=lambda line: line.at))
+        return self._find(id).captured()
 
     def _find(self, id: str) -> RecordedExchange:
         with self._lock:

@@ -33,6 +33,7 @@ def export_page(analyses: Analyses, id: str) -> bytes:
         "reply": _lines(analyses, id),
         "request": _or_error(lambda: analyses.request(id)),
         "cache": _or_error(lambda: analyses.cache(id)),
+        "waterfall": analyses.waterfall(id),
     }
     # In a script element, only `</script` and `<!--` have a meaning: no `<` is left.
     encoded = msgspec.json.encode(data).decode("utf-8", "replace").replace("<", "\\u003c")

@@ -97,6 +97,8 @@ def _report_errors(handler: Handler, guard: Callable[[web.Request], None] | None
         except InterlinguaError as error:
             body = {"error": str(error), "hint": error.hint}
             return _json_response(msgspec.json.encode(body), getattr(error, "status", 400))
+        except ConnectionError:  # the page is gone
+            return web.Response()
 
     return handle
 

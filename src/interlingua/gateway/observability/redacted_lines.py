@@ -128,9 +128,14 @@ class RedactedLines:
 
 
 def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedExchange:
-    """Return a capture without the secrets that the redactor finds."""
+    """Return a capture without the secrets that the redactor finds.
+
+    Most replies have none: chunks are searched one by one only if all of them together have a secret.
+    """
     lines: list[CaptureLine] = []
     writer = RedactedLines(redactor, lines.append)
+    credentials = {name: value for line in captured.lines_of(ClientRequestLine) for name, value in line.headers.items()}
+    has_secrets = _has_secrets_in_chunks(captured, redactor.with_credentials(credentials))
     findings: list[Finding] = []
     for line in captured.lines:
         match line:
@@ -141,7 +146,10 @@ def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedEx
             case AnsweredLine():
                 writer.write_response(line.at, line.status, line.headers, line.connect_seconds)
             case ReceivedLine() | SentLine():
-                writer.write_data(line.at, type(line), line.data)
+                if has_secrets:
+                    writer.write_data(line.at, type(line), line.data)
+                else:
+                    lines.append(line)
             case FindingsLine():
                 findings += line.findings
             case EndLine():
@@ -150,6 +158,12 @@ def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedEx
                 assert_never(line)
     writer.flush()
     return CapturedExchange(sorted(lines, key=lambda line: line.at))
+
+
+def _has_secrets_in_chunks(captured: CapturedExchange, redactor: Redactor) -> bool:
+    received = b"".join([line.data for line in captured.lines_of(ReceivedLine)])
+    sent = b"".join([line.data for line in captured.lines_of(SentLine)])
+    return any(redactor.redact_bytes(data) != data for data in (received, sent))
 
 
 def _escape_surrogates(text: str) -> str:

@@ -23,11 +23,24 @@ export function parsePayload(data) {
   }
 }
 
-/** A message on one line: its essential fields as JSON, or its text. */
+/** A message on one line: its essential fields as JSON, or its text. Events of named types begin with their name. */
 export function brief(data) {
   const value = parsePayload(data);
   if (value === null) return payload(data) || data.trim().replace(/\s*\n\s*/g, " ");
+  if (typeof value.type === "string" && !Array.isArray(value.choices)) return `${value.type} ${namedEvent(value)}`.trim();
   return JSON.stringify(essential(value));
+}
+
+/** The fields of an event besides its name. Of a delta, only what it adds. */
+function namedEvent({ type, sequence_number: _, index, output_index: __, content_index: ___, item_id: ____, ...fields }) {
+  const rest = withoutEmpty(fields);
+  if (rest.delta && typeof rest.delta === "object") {
+    const { type: deltaType, ...delta } = rest.delta;
+    rest.delta = delta;
+  }
+  const names = Object.keys(rest);
+  if (names.length === 1 && names[0] === "delta") return JSON.stringify(rest.delta);
+  return names.length ? JSON.stringify(rest) : "";
 }
 
 function essential(chunk) {

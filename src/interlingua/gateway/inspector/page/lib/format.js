@@ -1,7 +1,7 @@
 // Numbers, times and names as a reader wants them.
 
-const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const numberFormat = new Intl.NumberFormat("en");
 
 /** Time of day of a moment in seconds since 1970. */
@@ -16,6 +16,7 @@ export function dateAndTime(seconds) {
 /** Duration with three significant digits: 4.2 ms, 340 ms, 1.24 s, 2 min 5 s. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
+  if (seconds === 0) return "0 s";
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 0.01) return `${(seconds * 1000).toFixed(1)} ms`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -64,5 +65,18 @@ export function apiName(wire) {
 
 /** Text with line breaks and tabs made visible, for one line. */
 export function oneLine(text) {
-  return text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥");
+  return visible(text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥"));
+}
+
+// Control characters, and marks that change the direction of the text after them.
+const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text without characters that could make it look like another: they are shown by their number. */
+export function visible(text) {
+  return text.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Pixels of a length in units of the font size of the page. */
+export function rem(number) {
+  return Math.round(number * parseFloat(getComputedStyle(document.documentElement).fontSize));
 }

@@ -41,7 +41,7 @@ export function stackedBars(series, names, start, seconds) {
       below += number;
     }
   }
-  return figure([valueAxis(top, y, (value) => String(value)), timeLabels(start, start + (inner / width) * seconds, x), bars]);
+  return figure([valueAxis(top, y, String), timeLabels(start, start + (inner / width) * seconds, x), bars]);
 }
 
 /** Horizontal bars. `counts`: [{name, total, by_model}]. */
@@ -72,14 +72,19 @@ function span(from, to) {
 
 function niceTop(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-6)));
-  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((top) => top >= value) ?? 10 * power;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((top) => top >= value) ?? 10 * power;
 }
 
 function valueAxis(top, y, format) {
   return [0, 0.5, 1].map((part) => [
     svg("line", { class: "grid", x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: y(part * top), y2: y(part * top) }),
-    part * top === Math.round(part * top) || top < 10 ? svg("text", { class: "tick", x: MARGIN.left - 6, y: y(part * top) + 3.5, "text-anchor": "end" }, format(part * top)) : null,
+    isWhole(format, part * top) ? svg("text", { class: "tick", x: MARGIN.left - 6, y: y(part * top) + 3.5, "text-anchor": "end" }, format(part * top)) : null,
   ]);
+}
+
+/** Return whether a value of the axis can be written. Numbers of things have no fractions. */
+function isWhole(format, value) {
+  return format !== String || Number.isInteger(value);
 }
 
 function timeLabels(from, to, x) {

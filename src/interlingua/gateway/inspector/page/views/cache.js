@@ -108,8 +108,13 @@ function breakDetails(broken) {
 function snippet(title, difference, text, kind) {
   const other = kind === "removed" ? difference.after ?? "" : difference.before ?? "";
   let start = 0;
-  if (difference.offset !== undefined && difference.offset !== null) while (start < text.length && text[start] === other[start]) start += 1;
-  const content = text ? marked(text, [{ start, end: text.length, kind }]) : h("span", { class: "absent" }, "nothing");
+  let end = text.length;
+  if (difference.offset !== undefined && difference.offset !== null) {
+    while (start < end && text[start] === other[start]) start += 1;
+    const shift = other.length - text.length;
+    while (end > start && end + shift > start && text[end - 1] === other[end + shift - 1]) end -= 1;
+  }
+  const content = text ? marked(text, [{ start, end: Math.max(end, Math.min(start + 1, text.length)), kind }]) : h("span", { class: "absent" }, "nothing");
   return h("figure", {}, h("figcaption", {}, title), h("pre", { class: "code" }, content));
 }
 

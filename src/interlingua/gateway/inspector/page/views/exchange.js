@@ -2,7 +2,7 @@
 
 import { getJson, isExported } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
-import { apiName, count, dateAndTime, duration, plural } from "../lib/format.js";
+import { apiName, count, dateAndTime, duration, plural, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
 import { navigate, routeUrl } from "../lib/router.js";
 import { findExchange, subscribe } from "../lib/store.js";
@@ -21,10 +21,12 @@ const TABS = {
   attempts: { title: "Attempts", create: attemptsTab },
 };
 const REFRESH_MILLISECONDS = 1000;
+const WATERFALL_DELAY = 250;
 
 /** Create the view of an exchange. `onClose` goes back to the list. */
 export function exchangeView(id, tab, query, onClose) {
   const head = h("header", { class: "exchange-head-area" });
+  const waterfall = h("div", { class: "waterfall-area" });
   const tabList = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the exchange" });
   const panel = h("div", { class: "tab-panel", role: "tabpanel", id: "tab-panel", tabindex: "-1" });
   const element = h("article", { class: "exchange" }, head, tabList, panel);
@@ -61,6 +63,16 @@ export function exchangeView(id, tab, query, onClose) {
     }
     showHead();
     shown?.refresh?.(detail);
+    // The waterfall needs the whole reply: what is visible first comes first.
+    setTimeout(loadWaterfall, waterfall.childElementCount ? 0 : WATERFALL_DELAY);
+  }
+
+  async function loadWaterfall() {
+    try {
+      replace(waterfall, waterfallStrip(await getJson(`exchanges/${encodeURIComponent(id)}/waterfall`, {}, controller.signal)));
+    } catch {
+      replace(waterfall);
+    }
   }
 
   function showError(error) {
@@ -80,14 +92,13 @@ export function exchangeView(id, tab, query, onClose) {
         "div",
         { class: "title-row" },
         backButton(),
-        h("h2", { title: one.title }, one.title || one.path || one.id),
+        h("h2", { title: one.title }, visible(one.title || one.path || one.id)),
         turnLinks(),
         isExported ? null : exportMenu(id),
       ),
       routeLine(one),
       factsLine(one),
-      detail.findings.length ? null : null,
-      waterfallStrip(detail.waterfall),
+      waterfall,
     );
   }
 
@@ -111,13 +122,14 @@ export function exchangeView(id, tab, query, onClose) {
     return h(
       "p",
       { class: "route-line" },
-      h("span", { class: "hop" }, h("b", {}, one.client || "client"), h("span", {}, apiName(one.wire))),
+      h("span", { class: "hop" }, h("b", {}, visible(one.client || "client")), h("span", {}, apiName(one.wire))),
       arrow,
       h("span", { class: "hop" }, h("b", {}, "gateway"), h("span", {}, one.dialect ? `dialect ${one.dialect}` : "")),
       arrow.cloneNode(true),
       h("span", { class: "hop" }, h("b", {}, one.upstream || "no upstream"), h("span", {}, one.upstream_wire ? apiName(one.upstream_wire) : "")),
       arrow.cloneNode(true),
-      h("span", { class: "hop" }, h("b", { class: "mono" }, one.upstream_model || one.model || "no model")),
+      h("span", { class: "hop" }, h("b", { class: "mono" }, visible(one.upstream_model || one.model || "no model"))),
+      h("time", { class: "route-time" }, dateAndTime(one.time)),
     );
   }
 
@@ -133,7 +145,6 @@ export function exchangeView(id, tab, query, onClose) {
       ["attempts", one.attempts > 1 ? count(one.attempts) : "", "bad"],
       ["findings", detail.findings.length ? count(detail.findings.length) : "", "finding"],
       ["key", one.key ?? "", ""],
-      ["time", dateAndTime(one.time), ""],
     ].filter(([, value]) => value);
     return h("dl", { class: "facts" }, facts.map(([name, value, kind]) => h("div", { class: kind }, h("dt", {}, name), h("dd", {}, value))));
   }

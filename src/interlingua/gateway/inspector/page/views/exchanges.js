@@ -2,15 +2,15 @@
 
 import { getJson } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
-import { apiName, bytes, count, dateAndTime, duration, plural, short, timeOfDay } from "../lib/format.js";
+import { bytes, count, dateAndTime, duration, plural, rem, short, timeOfDay, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
 import { currentRoute, navigate, replaceQuery, routeUrl } from "../lib/router.js";
-import { FILTERS, allExchanges, filterExchanges, filterValues, findExchange, isFailed, state, statusName, subscribe } from "../lib/store.js";
+import { FILTERS, allExchanges, filterExchanges, filterValues, isFailed, state, statusName, subscribe } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
 import { exchangeView } from "./exchange.js";
 
-const ROW_HEIGHT = 36;
-const COMPACT_ROW_HEIGHT = 54;
+const ROW_HEIGHT = 2.25; // rem
+const COMPACT_ROW_HEIGHT = 3.4;
 const SEARCH_DELAY = 300;
 const COLUMNS = ["Time", "Status", "Client", "Request", "Model", "Calls", "Findings", "Tokens", "First byte", "Duration"];
 
@@ -23,7 +23,7 @@ export function exchangesView(route) {
   let longest = 1;
   let open = null; // view of the exchange that is shown
 
-  const list = createVirtualList({ rowHeight: ROW_HEIGHT, renderRow, label: "Exchanges", className: "exchange-rows" });
+  const list = createVirtualList({ rowHeight: rem(ROW_HEIGHT), renderRow, label: "Exchanges", className: "exchange-rows" });
   const head = h("div", { class: "exchange-head", role: "row" }, COLUMNS.map((name) => h("span", { role: "columnheader", class: `c-${name.toLowerCase().replace(" ", "-")}` }, name)));
   const table = h("div", { class: "exchange-table", role: "table", "aria-label": "Exchanges" }, h("div", { role: "rowgroup" }, head), list.element);
   const empty = h("div", { class: "empty", hidden: true });
@@ -49,7 +49,7 @@ export function exchangesView(route) {
   function refresh() {
     const selectedId = rows[selected]?.id;
     rows = filterExchanges(filters, found);
-    longest = Math.max(...rows.slice(0, 500).map((one) => one.seconds ?? 0), 0.001);
+    longest = usualDuration(rows);
     selected = rows.findIndex((one) => one.id === (openId() ?? selectedId));
     table.setAttribute("aria-rowcount", String(rows.length + 1));
     list.setCount(rows.length);
@@ -114,9 +114,9 @@ export function exchangesView(route) {
       { class: "exchange-row", role: "row" },
       cell("time", h("time", { title: dateAndTime(one.time) }, timeOfDay(one.time))),
       cell("status", statusPill(one)),
-      cell("client", one.client || "unknown"),
-      cell("request", link(one, one.title || one.path || one.id)),
-      cell("model", h("span", { class: "mono", title: `${one.upstream_model || one.model} at ${one.upstream || "no upstream"}` }, one.upstream_model || one.model || "–")),
+      cell("client", visible(one.client || "unknown")),
+      cell("request", returnedChip(one), link(one, titleOf(one))),
+      cell("model", h("span", { class: "mono", title: `${one.upstream_model || one.model} at ${one.upstream || "no upstream"}` }, modelOf(one))),
       cell("calls", one.calls ? h("span", { class: "badge call" }, one.calls) : h("span", { class: "none" }, "–")),
       cell("findings", findingBadge(one)),
       cell("tokens", tokenCell(one)),
@@ -129,12 +129,12 @@ export function exchangesView(route) {
     return h(
       "div",
       { class: "exchange-row compact", role: "row" },
-      h("span", { role: "cell", class: "c-request" }, statusDot(one), link(one, one.title || one.path || one.id)),
+      h("span", { role: "cell", class: "c-request" }, statusDot(one), returnedChip(one), link(one, titleOf(one))),
       h(
         "span",
         { role: "cell", class: "c-facts" },
         h("time", {}, timeOfDay(one.time)),
-        h("span", { class: "mono" }, one.upstream_model || one.model || "–"),
+        h("span", { class: "mono" }, modelOf(one)),
         one.calls ? h("span", { class: "badge call" }, plural(one.calls, "call")) : null,
         Object.keys(one.findings ?? {}).length ? findingBadge(one) : null,
         h("span", { class: "quiet" }, duration(one.seconds)),
@@ -147,7 +147,7 @@ export function exchangesView(route) {
   function showDetail(parts, query) {
     const [, id, tab] = parts;
     element.classList.toggle("with-detail", Boolean(id));
-    list.setRowHeight(id ? COMPACT_ROW_HEIGHT : ROW_HEIGHT);
+    list.setRowHeight(rem(id ? COMPACT_ROW_HEIGHT : ROW_HEIGHT));
     if (!id) {
       open?.stop();
       open = null;
@@ -205,6 +205,12 @@ export function exchangesView(route) {
       list.stop();
     },
   };
+}
+
+/** Duration that fills the bar of a row: that of a slow exchange, but not of the slowest one. */
+function usualDuration(rows) {
+  const durations = rows.slice(0, 500).map((one) => one.seconds ?? 0).sort((a, b) => a - b);
+  return Math.max(durations[Math.floor(durations.length * 0.85)] ?? 0, 0.001);
 }
 
 /** Filters in a query. Views of an exchange have other names in it, too. */
@@ -291,16 +297,19 @@ function createFilterBar(getFilters, setFilters, setSearch) {
   return { element, refresh, focus: () => search.focus() };
 }
 
-/** Facts about the API of both sides, for the head of an exchange. */
-export function routeFacts(one) {
-  return [
-    [one.client || "client", apiName(one.wire)],
-    ["gateway", one.dialect || "no dialect"],
-    [one.upstream || "no upstream", one.upstream_wire ? apiName(one.upstream_wire) : ""],
-  ];
+/** The text of the user that a request is about. */
+export function titleOf(one) {
+  return visible(one.title || one.path || one.id);
 }
 
-export function exchangeTitle(id) {
-  const one = findExchange(id);
-  return one?.title || one?.path || id;
+function modelOf(one) {
+  return visible(one.upstream_model || one.model || "–");
+}
+
+/** Names of the tools whose results a request returns. */
+export function returnedChip(one) {
+  const names = one.returned ?? [];
+  if (!names.length) return null;
+  const text = names.length > 1 ? `${names[0]} +${names.length - 1}` : names[0];
+  return h("span", { class: "chip call", title: `returns the result of ${names.join(", ")}` }, `↳ ${visible(text)}`);
 }

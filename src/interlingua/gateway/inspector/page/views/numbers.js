@@ -2,7 +2,7 @@
 
 import { getJson } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
-import { count, duration, percent, plural } from "../lib/format.js";
+import { count, duration, percent, plural, visible } from "../lib/format.js";
 import { horizontalBars, scatterPlot, stackedBars } from "../lib/plots.js";
 import { replaceQuery, routeUrl } from "../lib/router.js";
 import { FILTERS, filterValues, subscribe } from "../lib/store.js";
@@ -97,7 +97,7 @@ function card(title, about, list, plot, names, table) {
     { class: "card plot-card" },
     h("h3", {}, title, h("span", { class: "quiet" }, ` ${about}`)),
     list.length ? plot(list) : h("p", { class: "quiet none-yet" }, title === "Errors" || title === "Findings" ? "None." : "No data."),
-    list.length && shown.length > 1 ? h("ul", { class: "legend" }, shown.map((name, index) => h("li", { class: `swatch series-${index % 8}` }, name))) : null,
+    list.length && shown.length > 1 ? h("ul", { class: "legend" }, shown.map((name, index) => h("li", { class: `swatch series-${index % 8}`, title: name }, h("span", { class: "legend-name" }, visible(name))))) : null,
     list.length && table ? h("details", {}, h("summary", {}, "As a table"), table(list)) : null,
   );
 }

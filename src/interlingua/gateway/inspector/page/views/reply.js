@@ -3,14 +3,14 @@
 import { ApiError, getLines } from "../lib/api.js";
 import { brief, parsePayload, pretty } from "../lib/chunks.js";
 import { h, icon, marked, replace } from "../lib/dom.js";
-import { apiName, count, duration, oneLine, plural } from "../lib/format.js";
+import { apiName, count, duration, oneLine, plural, rem } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
 import { state } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
 import { foldReply, messageKind, stepKind, stepText } from "./reply_state.js";
 import { densityPlot } from "./waterfall.js";
 
-const LINE_HEIGHT = 24;
+const LINE_HEIGHT = 1.5; // rem
 const SPEEDS = [["0.25", "¼ ×"], ["1", "1 ×"], ["4", "4 ×"], ["16", "16 ×"], ["100", "100 ×"]];
 const MAX_BRIEF_CHARS = 400;
 const MAX_SHOWN_SOURCES = 30;
@@ -33,7 +33,7 @@ export function replyTab(id, query) {
 
   // ── elements ──
 
-  const list = createVirtualList({ rowHeight: LINE_HEIGHT, renderRow, label: "Messages, steps and frames", className: "timeline-rows" });
+  const list = createVirtualList({ rowHeight: rem(LINE_HEIGHT), renderRow, label: "Messages, steps and frames", className: "timeline-rows" });
   const columns = COLUMN_NAMES.map((name, index) => h("span", { role: "columnheader", class: `t-${name}` }, ["From the upstream", "Steps", "To the client"][index]));
   const head = h("div", { class: "timeline-head", role: "row" }, h("span", { role: "columnheader", class: "t-time" }, "Time"), columns);
   const table = h("div", { class: "timeline", role: "table", "aria-label": "Timeline of the reply", "data-column": "steps" }, h("div", { role: "rowgroup" }, head), list.element);
@@ -47,7 +47,7 @@ export function replyTab(id, query) {
   const nextFinding = h("button", { type: "button", onClick: () => jumpToFinding(1), title: "Next finding (f)" }, icon("flag"), "Next finding");
   const transport = h("div", { class: "transport", role: "group", "aria-label": "Playback" }, playButton, speed, h("div", { class: "scrubber" }, density, slider), clock, nextFinding);
   const soFar = h("section", { class: "so-far", "aria-label": "The reply at this moment" });
-  const selected = h("section", { class: "selected", "aria-label": "Selected", "aria-live": "polite" });
+  const selected = h("section", { class: "selection", "aria-label": "Selected", "aria-live": "polite" });
   const side = h("aside", { class: "reply-side", "aria-label": "Details" }, soFar, selected);
   const notice = h("div", { class: "notice", hidden: true });
   const body = h("div", { class: "reply-body" }, h("div", { class: "timeline-area" }, columnSwitch, table), side);
@@ -76,8 +76,10 @@ export function replyTab(id, query) {
           addMessages(line);
           if (isFirst) showLoaded(true);
           isFirst = false;
-        } else if (line.findings) showFindings();
-        else facts = line;
+        } else if (line.findings) {
+          facts.dialect = line.dialect;
+          showFindings();
+        } else facts = line;
       }, controller.signal);
     } catch (error) {
       if (error.name !== "AbortError") showProblem(error);
@@ -211,7 +213,7 @@ export function replyTab(id, query) {
   }
 
   function frameText(message, frame) {
-    const data = frame.data ?? message.data;
+    const data = frame.data || message.data;
     return [message.is_unchanged && data === message.data ? h("span", { class: "same", title: "unchanged, byte for byte" }, "=") : null, briefOf(data, `f${data}`)];
   }
 
@@ -383,7 +385,7 @@ export function replyTab(id, query) {
   }
 
   function frameDetails(message, frame) {
-    const data = frame.data ?? message.data;
+    const data = frame.data || message.data;
     const value = parsePayload(data);
     return [
       message.is_unchanged && data === message.data ? h("p", { class: "quiet" }, "Unchanged, byte for byte.") : null,
@@ -420,7 +422,7 @@ export function replyTab(id, query) {
       findings,
       h(
         "details",
-        { class: "findings", open: places.length <= 3 },
+        { class: "findings", open: places.length <= 3 && element.clientWidth > 700 },
         h("summary", {}, icon("flag"), plural(places.length, "finding")),
         h("ul", { class: "plain-list" }, places.map(([at, place]) => findingItem(at, place))),
       ),

@@ -90,7 +90,7 @@ function entryBlock(entry, row, side) {
       entry.note ? h("span", { class: row.fields?.includes("note") ? "changed-field" : "quiet" }, entry.note) : null,
       entry.tokens ? h("span", { class: "tokens-note" }, `≈ ${plural(entry.tokens, "token")}`) : null,
     ),
-    side === "client" && row.client_path ? h("code", { class: "path" }, row.client_path) : null,
+    side === "client" && row.client_path && row.client_path !== entry.label ? h("code", { class: "path" }, row.client_path) : null,
     entryContent(entry, row, side),
   );
 }

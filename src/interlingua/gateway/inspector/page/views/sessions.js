@@ -2,9 +2,10 @@
 
 import { getJson } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
-import { dateAndTime, duration, plural } from "../lib/format.js";
+import { dateAndTime, duration, plural, visible } from "../lib/format.js";
 import { currentRoute, navigate, routeUrl } from "../lib/router.js";
 import { findExchange, isFailed, subscribe } from "../lib/store.js";
+import { createScale } from "../lib/time_scale.js";
 import { SEGMENT_NAMES, segmentBar, timeAxis } from "./waterfall.js";
 
 const RELOAD_MILLISECONDS = 1500;
@@ -18,6 +19,7 @@ export function sessionsView(route) {
   const waterfalls = new Map();
   let sessions = [];
   let timer = 0;
+  let isShortened = true;
   let openId = route.parts[1];
 
   async function load() {
@@ -43,8 +45,8 @@ export function sessionsView(route) {
       h(
         "a",
         { href: routeUrl(["sessions", session.id]), class: "session-item", "aria-current": session.id === currentId() ? "true" : null },
-        h("b", {}, session.threads[0]?.title || session.id),
-        h("span", { class: "quiet" }, `${session.client || "unknown client"} · ${plural(turns.length, "turn")}${session.threads.length > 1 ? ` · ${plural(session.threads.length - 1, "other conversation")}` : ""} · ${dateAndTime(Math.min(...turns.map((turn) => turn.started)))}`),
+        h("b", {}, visible(session.threads[0]?.title || session.id)),
+        h("span", { class: "quiet" }, `${visible(session.client || "unknown client")} · ${plural(turns.length, "turn")}${session.threads.length > 1 ? ` · ${plural(session.threads.length - 1, "other conversation")}` : ""} · ${dateAndTime(Math.min(...turns.map((turn) => turn.started)))}`),
         failed ? h("span", { class: "pill bad" }, `${failed} failed`) : null,
       ),
     );
@@ -61,14 +63,31 @@ export function sessionsView(route) {
       return;
     }
     const turns = session.threads.flatMap((thread) => thread.turns);
-    const start = Math.min(...turns.map((turn) => turn.started));
-    const end = Math.max(...turns.map((turn) => turn.started + (findExchange(turn.id)?.seconds ?? 0)), start + 0.001);
-    replace(detail, h("h2", {}, session.threads[0]?.title || session.id), h("p", { class: "quiet" }, h("code", {}, session.id), ` · ${duration(end - start)}`), timeAxis(end - start), session.threads.map((thread, index) => threadLanes(thread, index, start, end)), legend());
+    const scale = createScale(turns.map((turn) => [turn.started, turn.started + (findExchange(turn.id)?.seconds ?? 0)]), isShortened);
+    replace(
+      detail,
+      h("h2", {}, visible(session.threads[0]?.title || session.id)),
+      h("p", { class: "quiet" }, h("code", {}, visible(session.id)), ` · ${duration(scale.end - scale.start)}`),
+      scaleSwitch(),
+      isShortened ? breakAxis(scale) : timeAxis(scale.end - scale.start),
+      session.threads.map((thread, index) => threadLanes(thread, index, scale)),
+      legend(),
+    );
     for (const turn of turns.slice(0, MAX_LOADED_TURNS)) {
       if (!waterfalls.has(turn.id)) await loadWaterfall(turn.id);
       if (currentRoute().parts[0] !== "sessions") return;
-      fillLane(turn, start, end);
+      fillLane(turn, scale);
     }
+  }
+
+  function scaleSwitch() {
+    const choices = [[true, "Idle time shortened"], [false, "To scale"]];
+    return h("div", { class: "segmented", role: "group", "aria-label": "Time" }, choices.map(([value, title]) => h("button", { type: "button", "aria-pressed": String(value === isShortened), onClick: () => { isShortened = value; showSession(); } }, title)));
+  }
+
+  /** Axis with the idle times that are shortened. */
+  function breakAxis(scale) {
+    return h("div", { class: "time-axis breaks" }, scale.breaks.map((one) => h("span", { style: { left: `${50 * (one.start + one.end)}%` }, title: "idle" }, `⋯ ${duration(one.seconds)}`)));
   }
 
   async function loadWaterfall(id) {
@@ -79,35 +98,34 @@ export function sessionsView(route) {
     }
   }
 
-  function threadLanes(thread, index, start, end) {
+  function threadLanes(thread, index, scale) {
     return h(
       "section",
       { class: "thread" },
-      h("h3", {}, index ? h("span", { class: "pill plain" }, "subagent or side task") : h("span", { class: "pill good" }, "agent"), " ", thread.title || "conversation"),
-      h("ol", { class: "lanes" }, thread.turns.map((turn, number) => lane(turn, number + 1, start, end))),
+      h("h3", {}, index ? h("span", { class: "pill plain" }, "subagent or side task") : h("span", { class: "pill good" }, "agent"), " ", visible(thread.title || "conversation")),
+      h("ol", { class: "lanes" }, thread.turns.map((turn, number) => lane(turn, number + 1, scale))),
     );
   }
 
-  function lane(turn, number, start, end) {
+  function lane(turn, number, scale) {
     const one = findExchange(turn.id);
-    const left = (100 * (turn.started - start)) / (end - start);
-    const width = (100 * (one?.seconds ?? 0)) / (end - start);
+    const left = 100 * scale.position(turn.started);
+    const width = 100 * scale.position(turn.started + (one?.seconds ?? 0)) - left;
     return h(
       "li",
       { class: "lane" },
       h("a", { href: routeUrl(["exchanges", turn.id, "reply"]), class: isFailed(one ?? {}) ? "bad" : "" }, `${number}`),
-      h("span", { class: "lane-text", title: one?.title ?? "" }, one?.title ?? turn.id),
+      h("span", { class: "lane-text", title: one?.title ?? "" }, one?.returned?.length ? `↳ ${visible(one.returned.join(", "))}` : visible(one?.title ?? turn.id)),
       h("span", { class: "lane-time" }, duration(one?.seconds)),
       h("div", { class: "lane-track", "data-turn": turn.id }, h("span", { class: "segment pending", style: { left: `${left}%`, width: `max(${width}%, 2px)` } })),
     );
   }
 
-  function fillLane(turn, start, end) {
+  function fillLane(turn, scale) {
     const track = detail.querySelector(`[data-turn="${CSS.escape(turn.id)}"]`);
     const waterfall = waterfalls.get(turn.id);
     if (!track || !waterfall?.segments.length) return;
-    const offset = turn.started - start;
-    replace(track, waterfall.segments.map((one) => segmentBar({ ...one, start: one.start + offset, end: one.end + offset }, 0, end - start)));
+    replace(track, waterfall.segments.map((one) => segmentBar(one, (seconds) => scale.position(turn.started + seconds))));
     track.setAttribute("role", "img");
     track.setAttribute("aria-label", waterfall.segments.map((one) => `${SEGMENT_NAMES[one.kind]} ${duration(one.end - one.start)}`).join(", "));
   }

@@ -19,7 +19,7 @@ export const SEGMENT_NAMES = {
 /** Strip of one exchange, with a list of its segments for screen readers. */
 export function waterfallStrip(waterfall) {
   const total = Math.max(waterfall.seconds, ...waterfall.segments.map((one) => one.end), 0.001);
-  const bars = waterfall.segments.map((one) => segmentBar(one, 0, total));
+  const bars = waterfall.segments.map((one) => segmentBar(one, (seconds) => seconds / total));
   return h(
     "div",
     { class: "waterfall" },
@@ -29,10 +29,10 @@ export function waterfallStrip(waterfall) {
   );
 }
 
-/** Bar of one segment, in percent of the time between `from` and `from + total`. */
-export function segmentBar(one, from, total) {
-  const left = (100 * (one.start - from)) / total;
-  const width = (100 * (one.end - one.start)) / total;
+/** Bar of one segment. `place` returns where a time is, between 0 and 1. */
+export function segmentBar(one, place) {
+  const left = 100 * place(one.start);
+  const width = 100 * place(one.end) - left;
   const label = one.label && one.kind !== "connect" && one.kind !== "wait" && one.kind !== "prepare" ? `${SEGMENT_NAMES[one.kind]}: ${one.label}` : SEGMENT_NAMES[one.kind];
   return h("span", {
     class: `segment ${one.kind}`,
@@ -55,14 +55,14 @@ function describe(waterfall) {
 }
 
 /** Axis with about five round times. */
-export function timeAxis(total, from = 0) {
+export function timeAxis(total) {
   const step = niceStep(total / 5);
   const ticks = [];
   for (let at = 0; at <= total + step / 1000; at += step) ticks.push(at);
   return h(
     "div",
     { class: "time-axis", "aria-hidden": "true" },
-    ticks.map((at) => h("span", { style: { left: `${(100 * at) / total}%` } }, duration(from + at))),
+    ticks.map((at) => h("span", { style: { left: `${(100 * at) / total}%` } }, duration(at))),
   );
 }
 
