@@ -22,7 +22,7 @@ from interlingua.captures.capture_format import (
 )
 from interlingua.captures.capture_replay import CAPTURE_SUFFIX
 from interlingua.errors import BadInput
-from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange
+from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange, redact_summary
 from interlingua.gateway.observability.redacted_lines import redact_capture
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.inspection.exchange_summary import SummarizedExchange, summarize
@@ -81,7 +81,7 @@ class CaptureFiles:
     def _read_summary(self, path: Path) -> str:
         """Read the summary of a file. Return the id of its exchange; "" if it is no capture."""
         try:
-            summarized = summarize(_summary_lines(path), path.stem)
+            summarized = redact_summary(summarize(_summary_lines(path), path.stem), Redactor())
         except (BadInput, OSError) as error:
             with self._lock:
                 self.problems.append(str(error))

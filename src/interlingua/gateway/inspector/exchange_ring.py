@@ -19,7 +19,7 @@ from interlingua.captures.capture_format import (
     UpstreamRequestLine,
     encode_data_fields,
 )
-from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange
+from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange, redact_summary
 from interlingua.gateway.inspector.feed_protocol import (
     AnsweredItem,
     AskedItem,
@@ -34,7 +34,7 @@ from interlingua.gateway.inspector.feed_protocol import (
 )
 from interlingua.gateway.observability.redacted_lines import redact_capture
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.inspection.exchange_summary import ExchangeSummary, SummarizedExchange, summarize
+from interlingua.inspection.exchange_summary import SummarizedExchange, summarize
 
 __all__ = ["ExchangeRing", "RecordedExchange"]
 
@@ -99,9 +99,9 @@ class RecordedExchange:
         if not self.is_finished:
             summarized.summary.bytes_in = self.data_bytes
         headers = next((line.headers for line in lines if isinstance(line, ClientRequestLine)), {})
-        _redact_summary(summarized.summary, self._redactor.with_credentials(headers))
-        self._summary = version, summarized
-        return summarized
+        redacted = redact_summary(summarized, self._redactor.with_credentials(headers))
+        self._summary = version, redacted
+        return redacted
 
     def _items(self) -> Iterable[Item]:
         for block in list(self._blocks):
@@ -166,12 +166,6 @@ class RecordedExchange:
         if not any(isinstance(line, ClientRequestLine) for line in lines):
             lines.insert(0, self._request_line(0.0, {}, b"{}"))
         return lines
-
-
-def _redact_summary(summary: ExchangeSummary, redactor: Redactor) -> None:
-    for name in ExchangeSummary.__struct_fields__:
-        if isinstance(value := getattr(summary, name), str):
-            setattr(summary, name, redactor.redact_text(value))
 
 
 class ExchangeRing:

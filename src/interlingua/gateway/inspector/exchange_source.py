@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from interlingua.captures.capture_format import CapturedExchange
 from interlingua.errors import InterlinguaError
+from interlingua.gateway.settings.redaction import Redactor
 from interlingua.inspection.exchange_summary import SummarizedExchange
 
-__all__ = ["ChangeLog", "ExchangeSource", "UnknownExchange"]
+__all__ = ["ChangeLog", "ExchangeSource", "UnknownExchange", "redact_summary"]
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_REMEMBERED_REMOVALS = 10_000
 WAIT_SECONDS = 15.0
@@ -24,6 +29,16 @@ class UnknownExchange(InterlinguaError):
 
     def __init__(self, id: str) -> None:
         super().__init__(f"no exchange {id!r:.100}", "it may have been dropped: see inspect.memory in the settings")
+
+
+def redact_summary(summarized: SummarizedExchange, redactor: Redactor) -> SummarizedExchange:
+    """Return the summary without the secrets that the redactor finds in its texts."""
+
+    def redact(struct: T) -> T:
+        texts = {name: value for name in struct.__struct_fields__ if isinstance(value := getattr(struct, name), str)}
+        return msgspec.structs.replace(struct, **{name: redactor.redact_text(text) for name, text in texts.items()})
+
+    return SummarizedExchange(redact(summarized.summary), redact(summarized.facts))
 
 
 class ExchangeSource(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -52,6 +53,8 @@ def main() -> int:
     except InterlinguaError as error:
         print(f"interlingua: inspector: {error}; {error.hint}", file=sys.stderr)  # noqa: T201
         return 1
+    finally:  # the gateway may have been killed
+        shutil.rmtree(settings.folder, ignore_errors=True)
     return 0
 
 
