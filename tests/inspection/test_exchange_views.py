@@ -18,6 +18,7 @@ from interlingua.inspection.exchange_summary import ExchangeSummary, client_name
 from interlingua.inspection.exports import bug_report, curl_command, fixture_row
 from interlingua.inspection.finding_help import finding_help
 from interlingua.inspection.numbers import count_exchanges
+from interlingua.inspection.search import contains_text
 from interlingua.inspection.waterfall import build_waterfall
 from interlingua.inspection.what_if import Changes, compare_changes, plan_known_replay
 from tests.support.captured_exchanges import DONE, capture_exchange, chat_chunk, chat_stream, failed_attempt
@@ -287,3 +288,23 @@ def test_each_kind_of_finding_is_explained() -> None:
     assert explanations.keys() == FINDING_KINDS.keys()
     assert explanations["repaired-arguments"].setting.startswith("arguments: exact")
     assert all(one.irregularity and one.correction for one in explanations.values())
+
+
+# ── search ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("look at it's <B>", True),
+        ("a quoted", True),
+        ('a "quoted" naïve', True),
+        ("second\nline", True),
+        ("functions.ls:0", True),
+        ("nowhere", False),
+    ],
+)
+def test_text_is_found_however_it_was_cut(text: str, is_found: bool) -> None:
+    reply = 'Say a "quoted" naïve word.\nA second\nline. ' + KIMI_CALL
+    reads = chat_stream([reply[at : at + 3] for at in range(0, len(reply), 3)])
+    assert contains_text(capture_exchange(BODY, reads), text.replace("a quoted", 'a "quoted')) is is_found

@@ -38,6 +38,7 @@ from interlingua.inspection.numbers import Numbers, count_exchanges
 from interlingua.inspection.prompt_cache import CacheReport, TurnRequests, compare_turns
 from interlingua.inspection.reply_timeline import build_timeline
 from interlingua.inspection.request_changes import RequestChanges, compare_requests
+from interlingua.inspection.search import contains_text
 from interlingua.inspection.sessions import Session, Thread, group_sessions
 from interlingua.inspection.waterfall import Waterfall, build_waterfall
 from interlingua.inspection.what_if import Changes, WhatIf, apply_changes, compare_changes, plan_known_replay
@@ -165,17 +166,14 @@ class Analyses:
 
     def search(self, text: str) -> list[str]:
         """Return the ids of the exchanges in which this text occurs, in a request or a reply."""
-        needles = [form.encode().lower() for form in {text, msgspec.json.encode(text).decode()[1:-1]}]
         newest = sorted(self._source.list_exchanges(), key=lambda one: -one.summary.time)[:MAX_SEARCHED]
-        return [one.summary.id for one in newest if self._contains(one, needles)]
+        return [one.summary.id for one in newest if self._contains(one, text)]
 
-    def _contains(self, summarized: SummarizedExchange, needles: list[bytes]) -> bool:
+    def _contains(self, summarized: SummarizedExchange, text: str) -> bool:
         try:
-            captured = self._source.load(summarized.summary.id)
+            return contains_text(self._source.load(summarized.summary.id), text)
         except InterlinguaError:
             return False
-        data = b"".join(line.data for line in captured.lines if hasattr(line, "data")).lower()
-        return any(needle in data for needle in needles)
 
     # ── one exchange ──────────────────────────────────────────────────────────────────────────────────────────────────
 
