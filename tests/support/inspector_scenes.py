@@ -231,11 +231,12 @@ def hostile_exchange() -> CapturedExchange:
 def long_exchange(event_count: int) -> CapturedExchange:
     """Return an exchange with so many messages of the upstream: thinking, text and a long call."""
     words = ("The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "and", "keeps", "running")
-    half = event_count // 2
-    pieces = ["<think>", *(f"{words[at % len(words)]} " for at in range(half)), "</think>"]
-    pieces += [f"{words[at % len(words)]} " for at in range(event_count - half - 200)]
     content = "x = 1\\n" * 150
-    pieces += tokens(section(kimi_call("write", 0, f'{{"path": "a.py", "content": "{content}"}}')), 8)
+    call = tokens(section(kimi_call("write", 0, f'{{"path": "a.py", "content": "{content}"}}')), 8)
+    word_count = event_count - len(call) - 5  # without the call, the thinking markers, the start and the end
+    spoken = [f"{words[at % len(words)]} " for at in range(word_count)]
+    half = word_count // 2
+    pieces = ["<think>", *spoken[:half], "</think>", *spoken[half:], *call]
     tool = {"name": "write", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
     request = {
         "model": "kimi-k2",
@@ -244,7 +245,8 @@ def long_exchange(event_count: int) -> CapturedExchange:
         "tools": [{"type": "function", "function": tool}],
     }
     usage = {"prompt_tokens": 120, "completion_tokens": event_count}
-    reads = chat_stream(pieces[: event_count - 3], usage=usage)
+    reads = chat_stream(pieces, usage=usage)
+    assert len(reads) == event_count
     return capture_exchange(
         request, reads, id="req_" + "a" * 32, pace=0.004, time="2026-03-04T06:10:00.000000+00:00", dialect="kimi_k2"
     )

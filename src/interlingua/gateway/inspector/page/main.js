@@ -113,7 +113,7 @@ async function start() {
     return;
   }
   current = null;
-  if (isExported) navigate(["exchanges", allExchanges()[0].id, "reply"]);
+  if (isExported && currentRoute().parts.length < 2) history.replaceState(null, "", routeUrl(["exchanges", allExchanges()[0].id, "reply"]));
   showRoute(currentRoute());
 }
 
@@ -123,6 +123,7 @@ function goTo(name) {
 
 takeKeyFromAddress();
 applyTheme();
+document.body.classList.toggle("exported", isExported);
 replace(document.getElementById("app"), frame());
 subscribe(showConnection);
 onRoute(showRoute);

@@ -7,21 +7,24 @@ const WIDTH = 560;
 const HEIGHT = 180;
 const MARGIN = { left: 44, right: 8, top: 8, bottom: 22 };
 
-/** Points over time. `points`: [{time, value, name, id}]; `format` writes a value; `href(id)` is the link of a point. */
-export function scatterPlot(points, names, format, href) {
+/**
+ * Points over time, under a `title`. `points`: [{time, value, name, id}]; `format` writes a value; `href(id)` is the link
+ * of a point. Links are no stops of the Tab key, because there are thousands: the list of exchanges has them, too.
+ */
+export function scatterPlot(title, points, names, format, href) {
   const times = points.map((point) => point.time);
   const [from, to] = span(Math.min(...times), Math.max(...times));
   const top = niceTop(Math.max(...points.map((point) => point.value)));
   const x = (time) => MARGIN.left + ((time - from) / (to - from)) * (WIDTH - MARGIN.left - MARGIN.right);
   const y = (value) => HEIGHT - MARGIN.bottom - (value / top) * (HEIGHT - MARGIN.top - MARGIN.bottom);
   const dots = points.map((point) =>
-    svg("a", { href: href(point.id), "aria-label": `${point.name}: ${format(point.value)} at ${timeOfDay(point.time)}` }, svg("circle", { class: `dot-series series-${names.indexOf(point.name) % 8}`, cx: x(point.time), cy: y(point.value), r: 3.2 }, svg("title", {}, `${point.name}: ${format(point.value)} at ${timeOfDay(point.time)}`))),
+    svg("a", { href: href(point.id), tabindex: "-1", "aria-label": `${point.name}: ${format(point.value)} at ${timeOfDay(point.time)}` }, svg("circle", { class: `dot-series series-${names.indexOf(point.name) % 8}`, cx: x(point.time), cy: y(point.value), r: 3.2 }, svg("title", {}, `${point.name}: ${format(point.value)} at ${timeOfDay(point.time)}`))),
   );
-  return figure([valueAxis(top, y, format), timeLabels(from, to, x), dots]);
+  return figure(title, "group", [valueAxis(top, y, format), timeLabels(from, to, x), dots]);
 }
 
-/** Stacked bars over time. `series`: [{name, counts}]. */
-export function stackedBars(series, names, start, seconds) {
+/** Stacked bars over time, under a `title`. `series`: [{name, counts}]. */
+export function stackedBars(title, series, names, start, seconds) {
   const bucketCount = Math.max(...series.map((one) => one.counts.length), 1);
   const totals = Array.from({ length: bucketCount }, (_, bucket) => series.reduce((sum, one) => sum + (one.counts[bucket] ?? 0), 0));
   const top = niceTop(Math.max(...totals));
@@ -41,7 +44,7 @@ export function stackedBars(series, names, start, seconds) {
       below += number;
     }
   }
-  return figure([valueAxis(top, y, String), timeLabels(start, start + (inner / width) * seconds, x), bars]);
+  return figure(title, "img", [valueAxis(top, y, String), timeLabels(start, start + (inner / width) * seconds, x), bars]);
 }
 
 /** Horizontal bars. `counts`: [{name, total, by_model}]. */
@@ -62,8 +65,8 @@ export function horizontalBars(counts, names) {
   );
 }
 
-function figure(children) {
-  return svg("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, children);
+function figure(title, role, children) {
+  return svg("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role, "aria-label": title }, children);
 }
 
 function span(from, to) {

@@ -10,10 +10,10 @@ const OVERSCAN = 12;
  * `rowHeight`: pixels of a row. `renderRow(index)`: returns the element of a row. `label`: name for screen readers.
  * Returns its `element`, and functions to change it.
  */
-export function createVirtualList({ rowHeight, renderRow, label, className = "", role = "rowgroup" }) {
+export function createVirtualList({ rowHeight, renderRow, label, className = "" }) {
   const rows = new Map();
-  const spacer = h("div", { class: "virtual-spacer", role });
-  const element = h("div", { class: `virtual-list ${className}`, tabindex: "0", "aria-label": label, role: "region" }, spacer);
+  const spacer = h("div", { class: "virtual-spacer", role: "presentation" });
+  const element = h("div", { class: `virtual-list ${className}`, tabindex: "0", "aria-label": label, role: "rowgroup" }, spacer);
   let count = 0;
   let height = rowHeight;
   let isQueued = false;

@@ -103,7 +103,7 @@ export function exchangeView(id, tab, query, onClose) {
   }
 
   function turnLinks() {
-    if (detail.turns < 2) return null;
+    if (detail.turns < 2 || isExported) return null;
     const link = (target, name, label) =>
       target
         ? h("a", { class: "icon-button", href: routeUrl(["exchanges", target, shown?.name ?? "reply"]), "aria-label": label, title: label }, icon(name))

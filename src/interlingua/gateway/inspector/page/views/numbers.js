@@ -49,11 +49,11 @@ export function numbersView(route) {
     replace(
       cards,
       tiles(numbers),
-      card("First byte", "Seconds to the first output", points(numbers.first_byte), (list) => scatterPlot(list, models, duration, href), models, (list) => pointTable(list, duration)),
-      card("Speed", "Output tokens per second of streams", points(numbers.tokens_per_second), (list) => scatterPlot(list, models, (value) => `${Math.round(value)}/s`, href), models, (list) => pointTable(list, (value) => `${Math.round(value)}/s`)),
-      card("Requests", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.requests, (list) => stackedBars(list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
-      card("Calls", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.calls, (list) => stackedBars(list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
-      card("Errors", `By upstream, per ${bucketName(numbers.bucket_seconds)}`, numbers.errors, (list) => stackedBars(list, upstreams, numbers.start, numbers.bucket_seconds), upstreams, seriesTable),
+      card("First byte", "Seconds to the first output", points(numbers.first_byte), (list) => scatterPlot("First byte", list, models, duration, href), models, (list) => pointTable(list, duration)),
+      card("Speed", "Output tokens per second of streams", points(numbers.tokens_per_second), (list) => scatterPlot("Speed", list, models, (value) => `${Math.round(value)}/s`, href), models, (list) => pointTable(list, (value) => `${Math.round(value)}/s`)),
+      card("Requests", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.requests, (list) => stackedBars("Requests", list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
+      card("Calls", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.calls, (list) => stackedBars("Calls", list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
+      card("Errors", `By upstream, per ${bucketName(numbers.bucket_seconds)}`, numbers.errors, (list) => stackedBars("Errors", list, upstreams, numbers.start, numbers.bucket_seconds), upstreams, seriesTable),
       card("Findings", "By kind and model", numbers.findings, (list) => horizontalBars(list, models), models, null),
     );
   }

@@ -286,7 +286,7 @@ export function replyTab(id, query) {
       const isChosen = selection?.column === column && selection.message === index && selection.index === (column === "upstream" ? 0 : line);
       element.classList.toggle("linked", isLinked);
       element.classList.toggle("chosen", isChosen);
-      if (isChosen) element.setAttribute("aria-selected", "true");
+      if (isChosen) element.setAttribute("aria-current", "true");
     }
   }
 
@@ -520,8 +520,12 @@ export function replyTab(id, query) {
         drawn = now;
         setMoment(messageAt(at), Math.min(at, total()));
       }
-      if (at < total()) player = requestAnimationFrame(step);
-      else stopPlaying();
+      if (at < total()) {
+        player = requestAnimationFrame(step);
+        return;
+      }
+      stopPlaying();
+      setMoment(messages.length - 1);
     };
     player = requestAnimationFrame(step);
     showPlayButton();
