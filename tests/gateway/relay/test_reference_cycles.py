@@ -19,6 +19,7 @@ import pytest
 from interlingua.faults.upstream.script import Step
 from interlingua.gateway.aiohttp_internals import SmallQueue, UpstreamConnection
 from interlingua.gateway.http.connection_listener import GuardedConnection
+from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
@@ -247,6 +248,7 @@ def test_request_that_is_cancelled_as_its_response_arrives_leaves_no_cycle(
                 feed_parser(connection, data)
                 if data.startswith(start):
                     for relay in list(gateway.state.active_requests):
+                        assert isinstance(relay, Relay)
                         relay.cancel()
 
             monkeypatch.setattr(UpstreamConnection, "_feed_parser", cancel_after_headers)
