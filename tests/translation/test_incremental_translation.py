@@ -303,7 +303,7 @@ def test_cache_is_bounded(max_bytes: int) -> None:
         translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
         assert 0 <= cache.size <= max_bytes
         tool_bytes = sum(same.tool_bytes for same in cache._by_key.values())
-        assert cache.size == tool_bytes + sum(conversation.size for _, conversation in cache._conversations.values())
+        assert cache.size == tool_bytes + sum(conversation.size for _, conversation, _ in cache._conversations.values())
         assert sum(len(same.conversations) for same in cache._by_key.values()) == len(cache._conversations)
     assert bool(cache.size) == (max_bytes > 1000)
 

@@ -188,8 +188,8 @@ class TranslationFindings(msgspec.Struct, frozen=True):
     roles: str = ""
     """Roles of the messages for the upstream."""
     dropped: list[Finding] = []
-    is_uneven: bool = False
-    """True if this joins parts in one of which messages were added or merged."""
+    parts_keep_messages: bool = True
+    """False if this joins parts in one of which messages were added or merged."""
 
     @classmethod
     def collect(
@@ -229,9 +229,9 @@ class TranslationFindings(msgspec.Struct, frozen=True):
     def followed_by(self, part: TranslationFindings) -> TranslationFindings:
         """Return the findings of both parts of a request."""
         client_roles, roles = self.client_roles + part.client_roles, self.roles + part.roles
-        is_uneven = any(other.is_uneven or not other.keeps_roles for other in (self, part))
+        parts_keep_messages = all(other.parts_keep_messages and other.keeps_messages for other in (self, part))
         if not part.has_any:
-            return replace(self, client_roles=client_roles, roles=roles, is_uneven=is_uneven)
+            return replace(self, client_roles=client_roles, roles=roles, parts_keep_messages=parts_keep_messages)
         return TranslationFindings(
             FindingCollector.join((self.signatures, part.signatures)),
             self.history + part.history,
@@ -241,7 +241,7 @@ class TranslationFindings(msgspec.Struct, frozen=True):
             client_roles,
             roles,
             FindingCollector.join((self.dropped, part.dropped)),
-            is_uneven,
+            parts_keep_messages,
         )
 
     @property
@@ -249,13 +249,13 @@ class TranslationFindings(msgspec.Struct, frozen=True):
         return bool(self.signatures or self.history or self.adapted or self.written or self.dropped)
 
     @property
-    def keeps_roles(self) -> bool:
+    def keeps_messages(self) -> bool:
         """True if no messages were added or merged."""
         return self.roles == self.client_roles
 
     def all(self) -> list[Finding]:
         """Return the findings of all steps."""
-        written = self.written if self.keeps_roles else self.roughly_written
+        written = self.written if self.keeps_messages else self.roughly_written
         return [*self.signatures, *self.history, *self.adapted.findings(), *written, *self.dropped]
 
 

@@ -54,7 +54,7 @@ class ConversationState(msgspec.Struct, frozen=True):
     findings: TranslationFindings = TranslationFindings()
     is_changed: bool = False
     """True if items for an upstream of the same wire were changed."""
-    is_even: bool = True
+    keeps_item_count: bool = True
     """True if each item for an upstream of the same wire is known to be written as one item."""
     measure: Any = None
     """What the `measure` function of the cache returned."""
@@ -95,7 +95,7 @@ class _Turns(msgspec.Struct, frozen=True):
     adapted: AdaptedTurns
     findings: TranslationFindings
     is_changed: bool = False
-    is_even: bool = True
+    keeps_item_count: bool = True
 
 
 def translate_turns(items: list[Json], before: ConversationState, context: TurnContext) -> TranslatedTurns:
@@ -130,7 +130,7 @@ def translate_turns(items: list[Json], before: ConversationState, context: TurnC
         last_role=messages[-1].role if messages else before.last_role,
         findings=before.findings.followed_by(turns.findings),
         is_changed=before.is_changed or turns.is_changed,
-        is_even=before.is_even and turns.is_even,
+        keeps_item_count=before.keeps_item_count and turns.keeps_item_count,
     )
     return TranslatedTurns(turns.items, messages, state)
 
