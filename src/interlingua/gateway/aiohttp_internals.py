@@ -276,6 +276,11 @@ class UpstreamConnection(ResponseHandler):
             self._is_between_chunks = _has_added_chunk(body, body.total_bytes - size_before, data)
             self.on_progress()
 
+    def close(self) -> None:
+        """Close the connection, and drop a response that nobody will take: aiohttp would keep it in a cycle."""
+        super().close()
+        self._buffer.clear()
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         if self.on_progress is not None:
