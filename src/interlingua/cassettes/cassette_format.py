@@ -35,7 +35,8 @@ from interlingua.cassettes.recorded_exchange import (
 )
 from interlingua.cassettes.reply_meaning import ReplyMeaning
 from interlingua.cassettes.yaml_writer import write_yaml
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, UnknownWire
+from interlingua.wires import get_wire
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 
 __all__ = ["VERSION", "read_cassette", "write_cassette"]
@@ -108,7 +109,7 @@ def read_cassette(text: str, source_name: str) -> list[RecordedExchange]:
     try:
         fields = msgspec.convert(value, _CassetteFields)
         return [_exchange(entry) for entry in fields.exchanges]
-    except (msgspec.ValidationError, ValueError) as error:
+    except (msgspec.ValidationError, ValueError, UnknownWire) as error:
         raise BadInput(f"{source_name}: {error}", _HINT) from None
 
 
@@ -162,6 +163,8 @@ def _reply_fields(reply: RecordedReply) -> _ReplyFields:
 
 def _exchange(fields: _ExchangeFields) -> RecordedExchange:
     reply = fields.reply
+    get_wire(fields.request.wire)
+    get_wire(fields.upstream.wire)
     return RecordedExchange(
         request=fields.request,
         upstream=fields.upstream,

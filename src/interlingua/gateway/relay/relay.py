@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Mapping
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -35,7 +35,7 @@ from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import NO_TRACE
-from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.observability.traffic_observers import ObserverGroup, TrafficObserver
 from interlingua.gateway.relay.compaction import (
     SummaryStream,
     compacted_response,
@@ -77,6 +77,10 @@ from interlingua.translation.undecoded_request import TOOLS
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
+if TYPE_CHECKING:  # loaded only if the settings have a cassette
+    from interlingua.gateway.cassettes.deck import CassetteDeck, Replay
+    from interlingua.gateway.cassettes.recording import CassetteRecording
+
 __all__ = ["Relay"]
 
 UPSTREAM_CLOSE_TIMEOUT_SECONDS = 5.0
@@ -116,6 +120,7 @@ class Relay:
         "_gateway",
         "_memory",
         "_observer",
+        "_recording",
         "_reply",
         "_request",
         "_stored_exchange",
@@ -147,6 +152,7 @@ class Relay:
         self._stream: ResponseStream = stream or ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
+        self._recording: CassetteRecording | None = None  # None if the exchange is not recorded
         self._counted_request = counted_request  # None if there are no limits per client
         self._stored_exchange: StoredExchange | None = None  # None if the response is not stored
         self._body_size = 0  # size of the client's body in bytes
@@ -221,11 +227,10 @@ class Relay:
                 return await self._compact(client_request)
             if self._stored_exchange is not None and client_request.body.get("background") is True:
                 return await self._start_background(client_request, self._stored_exchange)
-            if server_tools := await self._find_server_tools(client_request, routes):
+            replay = await self._find_replay(client_request)
+            if replay is None and (server_tools := await self._find_server_tools(client_request, routes)):
                 return await self._run_server_tools(client_request, server_tools)
-            failover = UpstreamFailover(
-                self._upstream_access(), client_request, self._exchange, self._observer, self._memory
-            )
+            failover, routes = self._open_failover(client_request, routes, replay)
             return await (
                 self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
             )
@@ -411,6 +416,8 @@ class Relay:
 
     def _has_same_wire(self, routes: list[Route]) -> bool:
         """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""
+        if self._gateway.cassettes is not None and self._gateway.cassettes.is_same_wire(self._wire):
+            return True
         return any(route.upstream.api == self._wire for route in routes)
 
     def _read_compaction(self, client_request: ClientRequest, routes: list[Route]) -> ClientRequest:
@@ -473,6 +480,48 @@ class Relay:
                 if frames:
                     await self._with_send_timeout(self._send(frames))
         return await self._with_send_timeout(self._stream.end())
+
+    # ── recorded exchanges ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _find_replay(self, client_request: ClientRequest) -> Replay | None:
+        """Return the recording that answers the request; None if there is none, or if nothing is replayed."""
+        cassettes = self._gateway.cassettes
+        if cassettes is None:
+            return None
+        body = await client_request.body.decode_in_thread(
+            client_request.client_id, self._gateway.work_threads, self._memory
+        )
+        return await cassettes.find(self._wire, body, self._request.headers)
+
+    def _open_failover(
+        self, client_request: ClientRequest, routes: list[Route], replay: Replay | None
+    ) -> tuple[UpstreamFailover, list[Route]]:
+        """Return what sends the request, and the routes to try: one with the recorded reply, if it is replayed.
+
+        Raises:
+            CassetteMiss: Only recorded replies are sent, and there is none.
+        """
+        access = self._upstream_access()
+        if replay is not None:
+            client_request, routes = _as_recorded(client_request, replay), [replay.route]
+            access = msgspec.structs.replace(access, session=replay.session or access.session)
+        elif self._gateway.cassettes is not None:
+            self._start_recording(self._gateway.cassettes, client_request)
+        return UpstreamFailover(access, client_request, self._exchange, self._observer, self._memory), routes
+
+    def _start_recording(self, cassettes: CassetteDeck, client_request: ClientRequest) -> None:
+        """Record the exchange. Raises CassetteMiss if only recorded replies are sent."""
+        self._recording = cassettes.start_recording(
+            wire=self._wire,
+            body=client_request.body.decode(),
+            headers=self._request.headers,
+            redactor=self._config.redactor,
+            reply_id=client_request.reply_id,
+            created=client_request.created,
+            exchange_id=self._exchange.id,
+        )
+        observers = [observer for observer in (self._observer, self._recording) if observer is not None]
+        self._observer = ObserverGroup(*observers)
 
     # ── tools that the gateway runs ───────────────────────────────────────────────────────────────────────────────
 
@@ -558,6 +607,8 @@ class Relay:
 
     async def _relay_complete(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         self._reply = reply = await failover.open_reply(routes)
+        if self._recording is not None:
+            self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
         self._memory.resize(len(reply.initial_data))
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
@@ -568,6 +619,8 @@ class Relay:
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
             self._reply = reply = await failover.open_reply(routes)
+        if self._recording is not None:
+            self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
         try:
             await self._pump(failover, reply)
             response = await self._with_send_timeout(self._stream.end())
@@ -649,6 +702,8 @@ class Relay:
 
     async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
         """Send the error: as an error response, or as the last frame of a stream that has already started."""
+        if self._recording is not None:
+            self._recording.on_failure(error)
         self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
@@ -749,6 +804,18 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
+
+
+def _as_recorded(client_request: ClientRequest, replay: Replay) -> ClientRequest:
+    """Return the request with the ids and times of the recording, so that its reply has the same."""
+    reply = replay.exchange.reply
+    return msgspec.structs.replace(
+        client_request,
+        reply_id=replay.reply_id or client_request.reply_id,
+        created=reply.created or client_request.created,
+        clock=lambda: reply.completed,
+        input_tokens=reply.input_tokens,
+    )
 
 
 async def _run_in_background(relay: Relay, stream: BackgroundStream) -> None:
