@@ -242,7 +242,7 @@ RELEVANT = [
         lambda body: _find(body, description="the weather.").update(input_schema={**WEATHER_SCHEMA, "required": []}),
         "tool get_weather, parameters",
     ),
-    Change("tool choice", _set(tool_choice={"type": "any"}), "tool choice: only in the request: required"),
+    Change("tool choice", _set(tool_choice={"type": "any"}), "tool choice: only in the request: “required”"),
     Change(
         "no parallel calls",
         _set(tool_choice={"type": "auto", "disable_parallel_tool_use": True}),

@@ -50,7 +50,7 @@ _HINT = "record it again, or take the file from the version control"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class _ReplyFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class _ReplyFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a reply in a file."""
 
     status: int = 200
@@ -81,10 +81,10 @@ def write_cassette(exchanges: Iterable[RecordedExchange]) -> str:
     """Return the text of a cassette with these exchanges."""
     fields = [
         {
-            "request": msgspec.to_builtins(exchange.request),
-            "meaning": msgspec.to_builtins(exchange.meaning),
-            "upstream": msgspec.to_builtins(exchange.upstream),
-            "reply": msgspec.to_builtins(_reply_fields(exchange.reply)),
+            "request": _set_fields(exchange.request),
+            "meaning": _set_fields(exchange.meaning),
+            "upstream": _set_fields(exchange.upstream),
+            "reply": _set_fields(_reply_fields(exchange.reply)),
         }
         for exchange in exchanges
     ]
@@ -111,6 +111,20 @@ def read_cassette(text: str, source_name: str) -> list[RecordedExchange]:
         return [_exchange(entry) for entry in fields.exchanges]
     except (msgspec.ValidationError, ValueError, UnknownWire) as error:
         raise BadInput(f"{source_name}: {error}", _HINT) from None
+
+
+def _set_fields(struct: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that differ from their defaults. `omit_defaults` leaves out only some of the others."""
+    fields = {}
+    for field in msgspec.structs.fields(struct):
+        value = getattr(struct, field.name)
+        if value != field.default or field.required:
+            fields[field.name] = [_set_fields(item) for item in value] if _is_struct_list(value) else value
+    return {name: value for name, value in fields.items() if value != []}
+
+
+def _is_struct_list(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, msgspec.Struct) for item in value)
 
 
 def _load(text: str, source_name: str) -> Any:

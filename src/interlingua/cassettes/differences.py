@@ -78,13 +78,10 @@ def _shorten(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text on one line, in quotes unless it is a number, a word or JSON."""
+    """Return a text on one line, in quotes unless it is a JSON value that stands for itself."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text if text[:1] in '{["' or text.isalnum() or _is_number(text) else f"“{text}”"
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).lstrip("-").isdigit()
+    is_json = text[:1] in '{["' or text in ("true", "false") or text.replace(".", "", 1).lstrip("-").isdigit()
+    return text if is_json else f"“{text}”"
 
 
 def _common_prefix(a: str, b: str) -> int:

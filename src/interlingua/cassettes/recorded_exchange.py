@@ -59,7 +59,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return get_wire(self.wire).read_request(self.body, Options())
 
 
-class RecordedUpstream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class RecordedUpstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The upstream that replied, and the settings with which its reply was read."""
 
     wire: str

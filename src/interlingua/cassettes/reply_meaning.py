@@ -13,14 +13,14 @@ from interlingua.core.reply import Reply
 __all__ = ["CallMeaning", "ReplyMeaning", "describe_changes", "read_meaning"]
 
 
-class CallMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class CallMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     arguments: Any = None
     """The arguments as a JSON value; as text, if they are not JSON."""
     complete: bool = True
 
 
-class ReplyMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ReplyMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Text, thinking, calls and end of a reply. Ids, usage and the form of the stream do not belong to it."""
 
     reasoning: str = ""

@@ -87,13 +87,13 @@ class CassetteDeck:
         )
         self._fault_server = FaultServer()
         self._requests = 0
+        self.record_hint = f"record it: start the gateway with --hybrid {self._config.dir}"
+        """Hint of the error for a request without a recording."""
         self.misses: deque[str] = deque(maxlen=MAX_KEPT_MISSES)
         """Messages about requests without a recording."""
         self._play_counts: Counter[str] = Counter()
         self._events.subscribe(RecordingPlayed, lambda _, event: self._play_counts.update([event.key]))
-        if self._config.mode == "replay":
-            self._files.load()
-        elif self._config.mode == "hybrid":
+        if self._config.mode != "record":
             self._files.refresh()
 
     @property
@@ -101,14 +101,19 @@ class CassetteDeck:
         return self._config.mode != "replay"
 
     @property
+    def recordings(self) -> list[Recording]:
+        with self._lock:
+            return self._files.index.recordings
+
+    @property
     def model_ids(self) -> list[str]:
         """The models of the recorded requests."""
-        bodies = (recording.exchange.request.body for recording in self._files.index.recordings)
+        bodies = (recording.exchange.request.body for recording in self.recordings)
         return sorted({str(body.get("model")) for body in bodies})
 
     def is_same_wire(self, wire: str) -> bool:
         """Return whether requests on this wire were recorded with an upstream of the same wire."""
-        recorded = (recording.exchange for recording in self._files.index.recordings)
+        recorded = (recording.exchange for recording in self.recordings)
         return any(exchange.request.wire == exchange.upstream.wire == wire for exchange in recorded)
 
     async def close(self) -> None:
@@ -250,7 +255,7 @@ class CassetteDeck:
         try:
             self._files.index.find(meaning)
         except CassetteMiss as miss:
-            miss.hint = miss.hint or f"record it: start the gateway with --hybrid {self._config.dir}"
+            miss.hint = miss.hint or self.record_hint
             self._log.error("no recording", id=exchange_id, error=str(miss), hint=miss.hint)
             self.misses.append(str(miss))
             raise

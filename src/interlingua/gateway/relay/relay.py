@@ -273,7 +273,7 @@ class Relay:
             self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
         body = await self._read_request_body(client_id)
         client_request = self._client_request(body, client_id)
-        routes = self._config.routes.find(client_request.model)
+        routes = self._config.routes.find(client_request.model, self._wire)
         api = get_wire(self._wire).HTTP_API
         if self._gateway.response_store is not None and api.stores_replies:
             client_request = await self._open_stored_exchange(self._gateway.response_store, client_request, routes)

@@ -101,11 +101,14 @@ class Routes:
         routes = [route for id in self._model_ids.listed_ids for route in self._find(id)]
         return list(dict.fromkeys((route.name, route.model) for route in routes if route.name != DEMO_UPSTREAM))
 
-    def find(self, model_id: str) -> list[Route]:
-        """Return the routes for this model id, in order. Raise UnknownModel if there is none."""
+    def find(self, model_id: str, api: str = "") -> list[Route]:
+        """Return the routes for this model id, in order. Raise UnknownModel if there is none.
+
+        `api` is the API of the client, if it is known.
+        """
         if len(model_id) > MAX_MODEL_ID_CHARS:
             raise UnknownModel(model_id, self.model_ids())
-        return list(self._find_cached(model_id))
+        return list(self._find_cached(model_id, api))
 
     @property
     def default(self) -> Route | None:
@@ -113,8 +116,8 @@ class Routes:
         upstream = self._model_ids.default
         return self._route(ModelTarget(Model(upstream=upstream), "")) if upstream else None
 
-    def _find(self, model_id: str) -> tuple[Route, ...]:
-        targets = self._model_ids.find(model_id)
+    def _find(self, model_id: str, api: str = "") -> tuple[Route, ...]:
+        targets = self._model_ids.find(model_id, api)
         if not targets or any(self._is_unknown_demo(target) for target in targets):
             raise UnknownModel(model_id, self.model_ids())
         routes: list[Route] = []
@@ -192,7 +195,13 @@ def _with_replay(settings: Settings) -> Settings:
     upstream = Upstream(url="http://127.0.0.1/v1", profile=UNKNOWN, count_tokens="estimate")
     models: dict[str, Model | str] = {"*": Model(upstream=REPLAY_UPSTREAM, model="*")}
     return msgspec.structs.replace(
-        settings, upstreams={REPLAY_UPSTREAM: upstream}, models=models, tiers={}, default="", demo=False
+        settings,
+        upstreams={REPLAY_UPSTREAM: upstream},
+        models=models,
+        tiers={},
+        default="",
+        api_defaults={},
+        demo=False,
     )
 
 

@@ -331,6 +331,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default: str = ""
     """Name of the upstream for model ids that match neither `models` nor `tiers`. If empty and there is only one
     upstream, that one."""
+    api_defaults: dict[Api, str] = {}
+    """Names of upstreams by the API of the client, for model ids that match neither `models` nor `tiers`:
+    `anthropic-messages: anthropic`. They take precedence over `default`."""
     models: dict[str, Model | str] = {}
     """Model ids of clients and their routes. A value that is a text is an alias for another id of this table. `*` in an
     id matches any text."""
