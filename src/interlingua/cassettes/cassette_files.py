@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,7 +19,16 @@ from interlingua.cassettes.request_meaning import RequestMeaning, read_request_m
 from interlingua.core.reply import Text
 from interlingua.errors import BadInput
 
-__all__ = ["SUFFIXES", "CassetteFiles", "cassette_name", "load_cassette"]
+__all__ = [
+    "CLOCK_TOLERANCE_SECONDS",
+    "SUFFIXES",
+    "CassetteFiles",
+    "cassette_name",
+    "list_files",
+    "load_cassette",
+    "read_file",
+    "write_file",
+]
 
 SUFFIXES = (".yaml", ".yml")
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -55,13 +64,12 @@ class CassetteFiles:
 
     def load(self) -> None:
         """Read all files. Raises BadInput if there is no such file or folder, or if a file cannot be read."""
-        if not self.path.exists():
-            raise BadInput(f"no cassette at {self.path}", "record one first, or check the path")
+        list_files(self.path)
         self.refresh()
 
     def refresh(self) -> bool:
         """Read the files that are new or have changed, and return whether there are any. Raises BadInput."""
-        found = {self._name(path): path for path in self._list_files()}
+        found = {self._name(path): path for path in (list_files(self.path) if self.path.exists() else ())}
         changed = False
         for name, path in found.items():
             try:
@@ -96,19 +104,12 @@ class CassetteFiles:
             with _locked(path.parent):
                 earlier = read_file(path) if path.exists() and path.stat().st_mtime >= started else []
                 exchanges = [*_without_incomplete(earlier, exchange), exchange]
-                _write_atomically(path, write_cassette(exchanges))
+                write_file(path, exchanges)
                 self._states[self._name(path)] = _state(path)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}", "check the folder and the free space") from error
         self.index.replace(self._name(path), exchanges)
         return path
-
-    def _list_files(self) -> list[Path]:
-        if self.is_file:
-            return [self.path] if self.path.exists() else []
-        return sorted(
-            path for path in self.path.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith(".")
-        )
 
     def _name(self, path: Path) -> str:
         return path.name if self.is_file else str(path.relative_to(self.path))
@@ -123,6 +124,15 @@ def cassette_name(exchange: RecordedExchange, meaning: RequestMeaning | None = N
     question = next((text for text in texts if not text.lstrip().startswith("<")), "")
     slug = _NOT_SLUG.sub("-", question[: 2 * MAX_SLUG_CHARS].lower()).strip("-")[:MAX_SLUG_CHARS].strip("-")
     return f"{slug or 'conversation'}-{meaning.opening[:8]}.yaml"
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the files of a cassette: the file itself, or those of a folder. Raises BadInput if it does not exist."""
+    if not path.exists():
+        raise BadInput(f"no cassette at {path}", "record one first, or check the path")
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and not file.name.startswith("."))
 
 
 def read_file(path: Path) -> list[RecordedExchange]:
@@ -148,11 +158,12 @@ def _state(path: Path) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def write_file(path: Path, exchanges: Iterable[RecordedExchange]) -> None:
+    """Write a file as a whole, so that no reader sees a part of it. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.write(write_cassette(exchanges))
         temporary.replace(path)
     except OSError:
         with suppress(OSError):
