@@ -58,8 +58,7 @@ def fault_scripts(fault: Scenario, exchange: RecordedExchange, dialect: Dialect,
     writer = RecordedReplyWriter(exchange, dialect)
     writer.is_streaming = stream
     scripts = fault.make_scripts(writer)
-    if writer.lacks_call and "call" in _short_name(fault).split("-"):
-        raise UsageError(
-            f"the recorded reply has no call, in which {_short_name(fault)!r} occurs", "choose another fault"
-        )
+    name = _short_name(fault)
+    if writer.lacks_call and "call" in name.split("-"):
+        raise UsageError(f"{name!r} occurs in a call, and the recorded reply has none", "choose another fault")
     return scripts
