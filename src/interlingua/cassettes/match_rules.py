@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from copy import copy
 
 from interlingua.common.redaction import Redactor
 from interlingua.errors import UsageError
@@ -61,6 +61,8 @@ class MatchRules:
         *,
         defaults: bool = True,
     ) -> None:
+        self.redactor = Redactor()
+        """Finds secrets, which do not count."""
         self.ignore = frozenset(ignore)
         self.defaults = defaults
         try:
@@ -70,9 +72,11 @@ class MatchRules:
         except re.error as error:
             raise UsageError(f"not a regular expression: {error.pattern!r}: {error}", "see the `re` module") from None
 
-    @cached_property
-    def redactor(self) -> Redactor:
-        return Redactor()
+    def with_redactor(self, redactor: Redactor) -> MatchRules:
+        """Return the same rules for a client whose secrets are known."""
+        rules = copy(self)
+        rules.redactor = redactor
+        return rules
 
     def counts(self, name: str) -> bool:
         """Return whether a part, setting or field of a request counts."""

@@ -124,8 +124,16 @@ class CassetteDeck:
 
     # ── replay ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def find(self, wire: str, body: dict[str, Any], headers: Mapping[str, str]) -> Replay | None:
+    async def find(
+        self, wire: str, body: dict[str, Any], headers: Mapping[str, str], redactor: Redactor
+    ) -> Replay | None:
         """Return the recording that answers a request; None if there is none.
+
+        Args:
+            wire: The client's wire.
+            body: The client's request.
+            headers: Its headers.
+            redactor: Finds the secrets of the settings.
 
         Raises:
             InterlinguaError: The request cannot be read, or its recording cannot be replayed.
@@ -133,13 +141,20 @@ class CassetteDeck:
         if self._config.mode == "record":
             return None
         playback = self._playback.with_options(headers.get(PLAYBACK_HEADER, ""))
-        meaning = read_request_meaning(wire, body, self._files.index.rules)
+        meaning = self._read_meaning(wire, body, headers, redactor)
         try:
             recording, number = self._next_take(self._find_takes(meaning))
         except CassetteMiss:
             return None
         self._requests += 1
         return await self._replay(recording.exchange, playback, number)
+
+    def _read_meaning(
+        self, wire: str, body: dict[str, Any], headers: Mapping[str, str], redactor: Redactor
+    ) -> RequestMeaning:
+        """Return the meaning of a request without secrets, as it would be recorded."""
+        rules = self._files.index.rules.with_redactor(redactor.with_credentials(headers))
+        return read_request_meaning(wire, body, rules)
 
     def _find_takes(self, meaning: RequestMeaning) -> list[Recording]:
         with self._lock:
@@ -239,7 +254,7 @@ class CassetteDeck:
             CassetteMiss: Nothing is recorded, so that this request without a recording has no reply.
         """
         if self._config.mode == "replay":
-            self._report_miss(read_request_meaning(wire, body, self._files.index.rules), exchange_id)
+            self._report_miss(self._read_meaning(wire, body, headers, redactor), exchange_id)
         return CassetteRecording(
             wire=wire,
             body=body,

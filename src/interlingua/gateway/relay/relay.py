@@ -491,7 +491,7 @@ class Relay:
         body = await client_request.body.decode_in_thread(
             client_request.client_id, self._gateway.work_threads, self._memory
         )
-        return await cassettes.find(self._wire, body, self._request.headers)
+        return await cassettes.find(self._wire, body, self._request.headers, self._config.redactor)
 
     def _open_failover(
         self, client_request: ClientRequest, routes: list[Route], replay: Replay | None
