@@ -49,7 +49,7 @@ def cassette_gateway(
         yield gateway.url
 
 
-def post(url: str, wire: str, body: Json, stop_after: int | None = None, **headers: str) -> Response:
+def post(url: str, wire: str, body: Json, *, stop_after: int | None = None, **headers: Any) -> Response:
     """Send a request and read the response; with `stop_after`, disconnect after that many bytes."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
