@@ -15,17 +15,23 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec import structs
 
 from e2e.__main__ import FOLDER
 from e2e.clients import CLIENTS
 from e2e.gateway import serve
 from e2e.install import install_clients
 from e2e.run import RunSpec, run
-from interlingua.cassettes.cassette_files import load_cassette
+from interlingua.cassettes.cassette_files import load_cassette, write_file
 from interlingua.gateway.observability.capture_format import CapturedExchange, EndLine, SentLine, read_capture
 
 AGENTS = ("claude", "codex", "opencode", "qwen", "pi")
 MODELS = ("kimi_k2", "qwen3_coder")
+MAX_TEXT_CHARS = 300
+"""Longer texts in a fixture are replaced: they are parts of the client's own prompts."""
+BILLING_HEADER = "x-anthropic-billing-header"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default=",".join(AGENTS), metavar="NAMES", help="clients, such as claude,codex")
     parser.add_argument("--models", default=",".join(MODELS), metavar="NAMES", help="dialects of the demo model")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the cassettes and captures in this folder")
+    parser.add_argument(
+        "--fixture", type=Path, metavar="DIR", help="write the cassette and what the client received, as data for tests"
+    )
     args = parser.parse_args(argv)
     clients = [CLIENTS[name] for name in args.only.split(",")]
     unable = install_clients(FOLDER, clients)
@@ -45,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for api in client.apis
         for model in args.models.split(",")
     ]
-    problems = [_record_and_replay(spec, args.keep) for spec in specs]
+    problems = [_record_and_replay(spec, args.keep, args.fixture) for spec in specs]
     print(f"{problems.count('')} of {len(problems)} runs are green")
     return 1 if any(problems) else 0
 
 
-def _record_and_replay(spec: RunSpec, keep: Path | None) -> str:
+def _record_and_replay(spec: RunSpec, keep: Path | None, fixture: Path | None) -> str:
     """Run a client twice. Return the problem; "": none."""
     name = f"{spec.client.name}-{spec.api}-{spec.model.rpartition('/')[2]}"
     halves = secrets.token_hex(8), secrets.token_hex(8)
@@ -66,6 +75,8 @@ def _record_and_replay(spec: RunSpec, keep: Path | None) -> str:
         problem = next(filter(None, outcomes), "") or _find_difference(folder / "record", folder / "replay")
         if keep is not None:
             shutil.copytree(folder, keep / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run"))
+        if fixture is not None and not problem:
+            _write_fixture(cassette, folder / "record" / "captures", fixture)
     print(f"{name}: {problem or f'green, {recordings} recordings'}", flush=True)
     return problem
 
@@ -87,6 +98,37 @@ def _sent_replies(captures: Path) -> list[bytes]:
         for exchange in exchanges
         if exchange.lines_of(EndLine)[-1].exchange["outcome"] == "ok"
     ]
+
+
+def _write_fixture(cassette: Path, captures: Path, fixture: Path) -> None:
+    """Write a recording for tests: without the long texts of the client, and with what the client received."""
+    fixture.mkdir(parents=True, exist_ok=True)
+    exchanges = [recording.exchange for recording in load_cassette(cassette).recordings]
+    shortened = [
+        structs.replace(one, request=structs.replace(one.request, body=_without_texts(one.request.body)))
+        for one in exchanges
+    ]
+    write_file(fixture / "cassette.yaml", shortened)
+    for number, data in enumerate(_sent_replies(captures), 1):
+        (fixture / f"received-{number}.sse").write_bytes(data)
+
+
+def _without_texts(value: Any, name: str = "") -> Any:
+    """Return a request without the texts of the client's authors, which are not ours to copy: prompts, descriptions."""
+    match value:
+        case str() if (name in ("system", "description") and BILLING_HEADER not in value) or len(
+            value
+        ) > MAX_TEXT_CHARS:
+            return f"[a text of {len(value)} characters]"
+        case dict():
+            is_schema = name == "properties"  # whose keys are names of params
+            return {
+                key: _without_texts(item, name if key == "text" else "" if is_schema else key)
+                for key, item in value.items()
+            }
+        case list():
+            return [_without_texts(item, name) for item in value]
+    return value
 
 
 if __name__ == "__main__":
