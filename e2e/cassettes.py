@@ -9,6 +9,7 @@ request the same bytes as in the recorded run.
 from __future__ import annotations
 
 import argparse
+import re
 import secrets
 import shutil
 import sys
@@ -32,6 +33,8 @@ MODELS = ("kimi_k2", "qwen3_coder")
 MAX_TEXT_CHARS = 300
 """Longer texts in a fixture are replaced: they are parts of the client's own prompts."""
 BILLING_HEADER = "x-anthropic-billing-header"
+CACHE_KEY = re.compile(rb'"prompt_cache_key":"[^"]*"')
+"""Field of the request that replies of the Responses API repeat. Clients choose a new one at each start."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,11 +96,12 @@ def _find_difference(recorded: Path, replayed: Path) -> str:
 def _sent_replies(captures: Path) -> list[bytes]:
     """Return what the client received in each exchange that was not cut off."""
     exchanges: list[CapturedExchange] = [read_capture(path) for path in sorted(captures.glob("*.jsonl"))]
-    return [
+    replies = [
         b"".join(line.data for line in exchange.lines_of(SentLine))
         for exchange in exchanges
         if exchange.lines_of(EndLine)[-1].exchange["outcome"] == "ok"
     ]
+    return [CACHE_KEY.sub(b'"prompt_cache_key":""', reply) for reply in replies]
 
 
 def _write_fixture(cassette: Path, captures: Path, fixture: Path) -> None:

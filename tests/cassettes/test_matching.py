@@ -268,6 +268,14 @@ def test_other_dates_of_a_system_prompt_count() -> None:
     assert MatchRules().clean_system(text) == text
 
 
+def test_wall_time_of_a_shell_tool_does_not_count() -> None:
+    rules, result = MatchRules(), "Chunk ID: e50f0d\nWall time: 0.0012 seconds\nProcess exited with code 0\nOutput:\nhi"
+    assert rules.clean_result(result) == "Process exited with code 0\nOutput:\nhi"
+    assert rules.clean_result("Wall time: 0.03 seconds\nDone.") == "Done."
+    assert rules.clean_result(f"> {result}") == f"> {result}"
+    assert MatchRules(defaults=False).clean_result(result) == result
+
+
 def test_secret_does_not_count() -> None:
     body, other = conversation("sk-abcdefghijklmnop"), conversation("sk-qrstuvwxyz012345")
     assert find(index_of(recorded(body)), other) == ["1.yaml"]

@@ -44,6 +44,8 @@ def test_repeated_values_are_read_as_they_were_written(values: list[Any]) -> Non
         ({"a": {}, "b": [], "c": None, "d": 1e-7}, "a: {}\nb: []\nc: null\nd: 1.0e-07\n"),
         ({"a": "What is it?", "b": "/tmp/x", "c": "tab\tin"}, 'a: What is it?\nb: /tmp/x\nc: "tab\\tin"\n'),
         ({"tools": ["x" * 80, "x" * 80]}, f"tools:\n- &tool-1 {'x' * 80}\n- *tool-1\n"),
+        ({"a": '{"b": "c"}', "d": 'it\'s "so"'}, 'a: \'{"b": "c"}\'\nd: it\'s "so"\n'),
+        ({"a": '"it\'s"'}, "a: '\"it''s\"'\n"),
         ({"a": ["line\r\n"]}, 'a:\n- "line\\r\\n"\n'),
     ],
 )

@@ -225,6 +225,12 @@ def test_fault(cassette_url):
     assert suite.cassettes == ["shared.yaml"]
 
 
+def test_test_with_mode_none_never_records(suite: Suite) -> None:
+    marker = "import pytest\npytestmark = pytest.mark.cassette(mode='none')\n"
+    suite.pytester.makepyfile(test_agent=marker + one_test("Hi"))
+    suite.run_offline("--cassette-mode=all", failed=1)
+
+
 def test_secrets_are_not_recorded(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-secret-of-the-user")
     url = suite._upstream.url

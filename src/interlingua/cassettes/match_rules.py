@@ -42,6 +42,8 @@ _DATE = (
 _STATED_DATE = re.compile(rf"(?i)((?:\b(?:today|now|date|time)\b|_date\b|_time\b)[^\n]{{0,40}}?)\b{_DATE}")
 """A date that a line introduces as the current one."""
 DATE = "<date>"
+_SHELL_HEADER = re.compile(r"\A(?:Chunk ID: [0-9a-f]+\n)?Wall time: [\d.]+ seconds\n")
+"""First lines of the results of the shell tools of Codex and Kimi Code."""
 
 
 class MatchRules:
@@ -51,7 +53,8 @@ class MatchRules:
         ignore: What does not count: `model`, `system`, `tools`, `tool_descriptions`, `tool_choice`, `max_tokens`,
             `temperature` and other settings, or the name of any other field of the request.
         replace: Regular expressions and their replacements, for every text of a request: paths, ids, times.
-        defaults: Whether stated dates, billing lines and `UNCOUNTED_FIELDS` are left out.
+        defaults: Whether to leave out what agents change from run to run: stated dates, Claude Code's billing line,
+            the wall time in results of the shell tools of Codex and Kimi Code, and `UNCOUNTED_FIELDS`.
     """
 
     def __init__(
@@ -101,6 +104,10 @@ class MatchRules:
         if self.defaults and "</" in text:
             text = _CONTEXT_BLOCK.sub(lambda block: _STATED_DATE.sub(rf"\g<1>{DATE}", block[0]), text)
         return self.clean(text)
+
+    def clean_result(self, text: str) -> str:
+        """Return the text of a tool result without what changes from run to run."""
+        return self.clean(_SHELL_HEADER.sub("", text) if self.defaults else text)
 
 
 DEFAULT_RULES = MatchRules()

@@ -164,7 +164,7 @@ class _ConversationFacts:
         texts = [piece.text for piece in result.content if isinstance(piece, Text)]
         files = [_file_text(p, self._rules) for p in result.content if isinstance(p, Image | Document | Extra)]
         text = "\n".join([*filter(None, texts), *files])
-        return number, f"{label}, an error" if result.error else label, self._rules.clean(text)
+        return number, f"{label}, an error" if result.error else label, self._rules.clean_result(text)
 
 
 def _merged_messages(messages: Sequence[Message]) -> Iterator[tuple[str, str, list[Piece]]]:

@@ -20,6 +20,7 @@ from interlingua.common.jsontext.codec import write_json
 __all__ = ["write_yaml"]
 
 INDENT = 2
+SINGLE_QUOTE = "'"
 MIN_SHARED_CHARS = 80
 """Length from which on a value that occurs twice is written once. A shorter one is easier to read in its place."""
 _UNPRINTABLE = re.compile(
@@ -147,7 +148,14 @@ def _text(text: str) -> str:
         and not _UNPRINTABLE.search(text)
         and _is_resolved_as_text(text)
     )
-    return text if is_plain else _quoted(text)
+    if is_plain:
+        return text
+    is_json_like = '"' in text or "\\" in text  # double quotes would escape each of them
+    return f"'{text.replace(SINGLE_QUOTE, 2 * SINGLE_QUOTE)}'" if is_json_like and _is_one_line(text) else _quoted(text)
+
+
+def _is_one_line(text: str) -> bool:
+    return "\n" not in text and "\t" not in text and not _UNPRINTABLE.search(text)
 
 
 def _is_resolved_as_text(text: str) -> bool:

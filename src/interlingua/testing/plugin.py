@@ -148,7 +148,12 @@ def async_anthropic_client(cassette: CassetteSession) -> AsyncAnthropic:
 
 
 def _record_mode(config: pytest.Config, configured: str | None) -> str:
-    """Return the record mode: that of the command line, of the test, of the settings of pytest, or the default."""
+    """Return the record mode: that of the command line, of the test, of the settings of pytest, or the default.
+
+    A test with the mode `none` never records: it uses the cassette of another one.
+    """
+    if configured == "none":
+        return configured
     chosen = config.getoption(MODE_OPTION, default=None) or configured
     if not chosen:
         with suppress(ValueError, KeyError):

@@ -235,8 +235,8 @@ class Cassettes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Regular expressions and their replacements, for every text of a request before it is compared: paths, ids,
     times."""
     defaults: bool = True
-    """Leave out what changes from run to run: the current date in system prompts, Claude Code's billing line, and
-    fields such as service_tier."""
+    """Leave out what changes from run to run: the current date in system prompts, Claude Code's billing line, the wall
+    time in results of the shell tools of Codex and Kimi Code, and fields such as service_tier."""
     cut: str = "recorded"
     """Pieces in which a replayed reply arrives: recorded, whole, event, character, byte or random. A seed for random
     cuts follows a colon: random:7"""
