@@ -355,6 +355,12 @@ def test_dialect_of_the_user_is_needed_for_replay(tmp_path: Path) -> None:
     assert "the dialect 'my_own' of the recording is not known (add it to `dialects` in the settings" in response.error
 
 
+def test_folder_of_recordings_is_private(tmp_path: Path) -> None:
+    for mode in ("record", "hybrid"):
+        with cassette_gateway(tmp_path / mode, mode):
+            assert (tmp_path / mode).stat().st_mode & 0o777 == 0o700
+
+
 def test_name_of_the_recorded_upstream_cannot_forge_a_header(tmp_path: Path) -> None:
     body = request_body(CHAT, "demo/kimi_k2")
     with cassette_gateway(tmp_path, "record") as url:
