@@ -57,7 +57,7 @@ def _summary(recording: Recording) -> Iterator[str]:
     incomplete = "" if reply.is_complete else ", the client left before its end"
     yield (
         f"   from {upstream.name or 'an upstream'} ({upstream.wire}, {upstream.model}{dialect}): "
-        f"{len(reply.body):,} bytes in {len(reply.pieces)} pieces, {seconds:.1f} s{status}{incomplete}"
+        f"{len(reply.body):,} bytes in {_count(len(reply.pieces), 'piece')}, {seconds:.1f} s{status}{incomplete}"
     )
 
 
