@@ -39,8 +39,8 @@ class Playback(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         cut: One of `CUTS`.
         speed: 0: at once. 1: as recorded. 2: twice as fast.
-        fault: Name of a fault of `interlingua faults list` that is mixed in, such as `reset-in-text`; "": none.
-            `NAME@2` mixes it into the second request only.
+        fault: Name of a fault that is mixed in (`interlingua faults list --recorded`), such as `reset-in-text`.
+            `NAME@2` mixes it into the second request only. "": none.
     """
 
     cut: str = "recorded"

@@ -35,11 +35,16 @@ RECORDED_FAULTS: dict[str, Scenario] = {
 """The faults by name, without the number."""
 
 
+def _hint(name: str) -> str:
+    hint = suggestion_hint(name, RECORDED_FAULTS)
+    return hint if hint.startswith("did you mean") else "see `interlingua faults list --recorded`"
+
+
 def find_fault(name: str) -> Scenario:
     """Return the fault of this name, with or without its number. Raises UsageError."""
     found = RECORDED_FAULTS.get(name) or next((one for one in RECORDED_FAULTS.values() if one.name == name), None)
     if found is None:
-        raise UsageError(f"no fault for recorded replies is called {name!r}", suggestion_hint(name, RECORDED_FAULTS))
+        raise UsageError(f"no fault for recorded replies is called {name!r}", _hint(name))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from interlingua.cassettes.cassette_files import CassetteFiles
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.cassettes.recording_index import RecordingIndex
 from interlingua.cassettes.reply_meaning import ReplyMeaning, read_meaning
+from interlingua.cli import main
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UsageError
 from interlingua.faults.recorded_faults import RECORDED_FAULTS, fault_scripts, find_fault
@@ -126,6 +128,12 @@ def test_fault_of_one_request_only(tmp_path: Path) -> None:
         statuses = [post(url, MESSAGES, BODY).status for _ in range(3)]
         assert statuses == [200, 503, 200]
         assert post(url, MESSAGES, BODY, x_interlingua_replay="fault=fault-10-503-empty").status == 503
+
+
+def test_faults_for_recordings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["faults", "list", "--recorded", "--json"]) == 0
+    listed = [fault["name"] for fault in json.loads(capsys.readouterr().out)]
+    assert listed == [scenario.name for scenario in RECORDED_FAULTS.values()]
 
 
 def test_fault_is_found_with_and_without_its_number() -> None:

@@ -264,7 +264,7 @@ class CassetteDeck:
             redactor=redactor,
             reply_id=reply_id,
             created=created,
-            store=lambda build: self._enqueue(build, exchange_id),
+            store=lambda build, size: self._enqueue(build, size, exchange_id),
             report=lambda reason: self._log.info("not recorded", id=exchange_id, reason=reason),
         )
 
@@ -278,8 +278,9 @@ class CassetteDeck:
             raise
         raise AssertionError("`find` has found no recording for this request")
 
-    def _enqueue(self, build: Callable[[], RecordedExchange], exchange_id: str) -> None:
-        self._writer.put(lambda: self._store(build, exchange_id), 0)
+    def _enqueue(self, build: Callable[[], RecordedExchange], size: int, exchange_id: str) -> None:
+        if not self._writer.put(lambda: self._store(build, exchange_id), size):
+            self._log.error("not recorded: recordings arrive faster than they can be written", id=exchange_id)
 
     def _store(self, build: Callable[[], RecordedExchange], exchange_id: str) -> None:
         try:

@@ -36,7 +36,7 @@ class CassetteRecording:
         redactor: Finds secrets.
         reply_id: The id from which the ids in the reply are made.
         created: Unix time of the request, in seconds.
-        store: Receives a function that returns the recording, to be called in another thread.
+        store: Receives a function that returns the recording, to be called in another thread, and its size in bytes.
         report: Receives the reason why an exchange is not recorded.
     """
 
@@ -49,7 +49,7 @@ class CassetteRecording:
         redactor: Redactor,
         reply_id: str,
         created: int,
-        store: Callable[[Callable[[], RecordedExchange]], None],
+        store: Callable[[Callable[[], RecordedExchange], int], None],
         report: Callable[[str], None],
     ) -> None:
         self._wire = wire
@@ -133,7 +133,7 @@ class CassetteRecording:
                 dialect=dialect if isinstance(dialect, Dialect) else None,
             )
 
-        self._store(build)
+        self._store(build, self._size)
 
 
 def recorded_upstream(route: Route) -> RecordedUpstream:

@@ -243,8 +243,8 @@ class Cassettes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     speed: Annotated[float, Meta(ge=0)] = 0
     """Speed of a replay. 0: at once. 1: as recorded. 2: twice as fast."""
     fault: str = ""
-    """Fault that is mixed into replayed replies, by its name in `interlingua faults list`: reset-in-text. With @2, only
-    the second request gets it."""
+    """Fault that is mixed into replayed replies, by its name in `interlingua faults list --recorded`: reset-in-text.
+    With @2, only the second request gets it."""
     stall: Seconds = 5
     """Seconds after which a replayed reply counts as stalled, for faults that stall it."""
 
