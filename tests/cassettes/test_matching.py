@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import interlingua as il
+from interlingua.cassettes.cassette_format import read_cassette, write_cassette
 from interlingua.cassettes.match_rules import MatchRules
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.cassettes.recording_index import CassetteMiss, RecordingIndex
@@ -144,6 +145,39 @@ def test_two_hundred_random_requests_against_fifty_recordings(seed: int) -> None
         outcomes[is_near_miss] += 1
     assert not wrong
     assert min(outcomes.values()) > 50
+
+
+def user_message(*texts: str) -> Json:
+    """Return a request with these parts; `image` is one."""
+    parts = [IMAGE_PART if text == "image" else {"type": "text", "text": text} for text in texts]
+    return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": parts}]}
+
+
+IMAGE_PART: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_place_of_an_image_counts(wire: str) -> None:
+    index = index_of(recorded(user_message("before", "image", "after")))
+    assert find(index, on_wire(user_message("before", "image", "after"), wire), wire) == ["1.yaml"]
+    with pytest.raises(CassetteMiss):
+        find(index, on_wire(user_message("before", "after", "image"), wire), wire)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"a.b": {"c]": [1]}},
+        {"[0]": 1, "": 2},
+        {"text": "half \ud83d"},
+    ],
+)
+def test_odd_request_is_found_again(odd: Json) -> None:
+    body = user_message("hi")
+    body["messages"][0]["content"][0] |= odd
+    body["messages"][0] |= {name: value for name, value in odd.items() if name != "text"}
+    (exchange,) = read_cassette(write_cassette([recorded(body)]), "a.yaml")
+    assert find(index_of(exchange), body) == ["1.yaml"]
 
 
 # ── several recordings ────────────────────────────────────────────────────────────────────────────────────────────

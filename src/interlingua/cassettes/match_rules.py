@@ -42,6 +42,8 @@ _DATE = (
 _STATED_DATE = re.compile(rf"(?i)((?:\b(?:today|now|date|time)\b|_date\b|_time\b)[^\n]{{0,40}}?)\b{_DATE}")
 """A date that a line introduces as the current one."""
 DATE = "<date>"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which a file cannot contain."""
 _SHELL_HEADER = re.compile(r"\A(?:Chunk ID: [0-9a-f]+\n)?Wall time: [\d.]+ seconds\n")
 """First lines of the results of the shell tools of Codex and Kimi Code."""
 
@@ -87,7 +89,7 @@ class MatchRules:
 
     def clean(self, text: str) -> str:
         """Return a text without secrets and without what the user's rules replace."""
-        text = self.redactor.redact_text(text)
+        text = self.redactor.redact_text(_SURROGATE.sub("\ufffd", text))
         for pattern, replacement in self._replacements:
             text = pattern.sub(replacement, text)
         return text

@@ -32,6 +32,8 @@ _DEFAULTS: tuple[tuple[str, Any], ...] = (("type", "object"), ("properties", {})
 """What the schema of a tool without params may contain."""
 _TOOL_EXTRAS_WITHOUT_MEANING = frozenset({"cache_control", "defer_loading", "eager_input_streaming"})
 
+_FILE_KINDS: dict[type, str] = {Image: "image", Document: "document"}
+
 Facts = dict[str, str]
 
 
@@ -60,7 +62,7 @@ class RequestMeaning:
     def opening(self) -> str:
         """Digest of the beginning of the conversation, which all its turns share."""
         first = next((text for label, text in self.conversation.items() if label.startswith("message ")), "")
-        return sha256(f"{self.conversation.get('model')}\n{first}".encode()).hexdigest()
+        return sha256(f"{self.conversation.get('model')}\n{first}".encode(errors="replace")).hexdigest()
 
     @property
     def facts(self) -> Facts:
@@ -134,20 +136,26 @@ class _ConversationFacts:
         """Yield the facts of a message: its results in the order of their calls, its text, its files, its calls."""
         results = [self._result_fact(piece) for piece in pieces if isinstance(piece, Result)]
         yield from ((label, text) for _, label, text in sorted(results))
-        if role == "system":
-            text = self._system_text(pieces)
-        else:
-            texts = [piece.text for piece in pieces if isinstance(piece, Text)]
-            text = self._rules.clean("".join(texts)) if role == "assistant" else self._rules.clean_user(_join(texts))
-        if text:
+        files = [piece for piece in pieces if isinstance(piece, Image | Document | Extra)]
+        names = [f"{_FILE_KINDS.get(type(piece), 'content')} {number}" for number, piece in enumerate(files, 1)]
+        if text := self._message_text(role, pieces, names):
             yield "", text
-        yield from self._files(piece for piece in pieces if isinstance(piece, Image | Document | Extra))
+        yield from ((f", {name}", _file_text(piece, self._rules)) for name, piece in zip(names, files, strict=True))
         yield from (self._call_fact(piece) for piece in pieces if isinstance(piece, Call))
 
-    def _files(self, pieces: Iterable[Image | Document | Extra]) -> Iterator[tuple[str, str]]:
-        for number, piece in enumerate(pieces, 1):
-            kind = {Image: "image", Document: "document"}.get(type(piece), "content")
-            yield f", {kind} {number}", _file_text(piece, self._rules)
+    def _message_text(self, role: str, pieces: list[Piece], file_names: list[str]) -> str:
+        """Return the text of a message. In the user's, each file has its place."""
+        if role == "system":
+            return self._system_text(pieces)
+        if role == "assistant":
+            return self._rules.clean("".join(piece.text for piece in pieces if isinstance(piece, Text)))
+        names = iter(file_names)
+        texts = [
+            piece.text if isinstance(piece, Text) else f"[{next(names)}]"
+            for piece in pieces
+            if not isinstance(piece, Result | Call)
+        ]
+        return self._rules.clean_user(_join(texts))
 
     def _call_fact(self, call: Call) -> tuple[str, str]:
         self._calls += 1
@@ -262,8 +270,9 @@ def _specifics(request: Request, body: Json, rules: MatchRules) -> Facts:
         fields |= {f"tool {tool.name}, {name}": value for name, value in extra.items()}
         fields |= {f"tool {tool.name}, strict": True} if tool.strict else {}
         fields |= {f"tool {tool.name}, deferred": True} if tool.deferred else {}
-    extras = [piece.data for message in request.messages for piece in message.pieces if isinstance(piece, Extra)]
-    if extras:
+    pieces = [piece for message in request.messages for piece in message.pieces]
+    pieces += [part for piece in pieces if isinstance(piece, Result) for part in piece.content]
+    if extras := [piece.data for piece in pieces if isinstance(piece, Extra)]:
         fields["content"] = _without_marks(extras)
     for path in request.unread:
         name = _UNREAD_NAME.search(path)
@@ -275,9 +284,12 @@ def _specifics(request: Request, body: Json, rules: MatchRules) -> Facts:
 
 
 def _value_at(body: Any, path: str) -> Any:
-    """Return the value at a path such as `messages[2].content[0].citations`."""
+    """Return the value at a path such as `messages[2].content[0].citations`; None if a name contains a dot."""
     for index, name in _PATH_STEP.findall(path):
-        body = body[int(index)] if index else body.get(name)
+        if index and isinstance(body, list) and int(index) < len(body):
+            body = body[int(index)]
+        else:
+            body = body.get(name) if isinstance(body, dict) else None
     return body
 
 
