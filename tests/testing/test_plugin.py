@@ -290,8 +290,11 @@ def test_plugin_is_registered_and_imports_nothing() -> None:
 
 
 def test_run_without_cassettes_is_not_changed(suite: Suite) -> None:
+    """In a process of its own: pytest warns if a plugin is imported before it starts, and here a warning is an error."""
     suite.pytester.makepyfile(
         test_agent="def test_it():\n    import os\n    assert 'OPENAI_BASE_URL' not in os.environ\n"
     )
-    output = suite.run("--strict-markers", "-W", "error", passed=1)
-    assert "interlingua" not in output.replace(str(Path.cwd()), "")
+    options = ("-p", "interlingua.testing.plugin", "--strict-markers", "-W", "error")
+    result = suite.pytester.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=1)
+    assert "interlingua" not in result.stdout.str().replace(str(suite.folder), "")
