@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _summary_lines(settings: Settings, routes: Routes) -> Iterator[str]:
     yield f"listens on: {settings.host}:{settings.port}"
+    if settings.cassettes is not None:
+        yield f"cassettes: {settings.cassettes.mode} {settings.cassettes.dir}"
     yield "upstreams:"
     width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO_UPSTREAM)))
     for name, upstream in settings.upstreams.items():
