@@ -46,6 +46,10 @@ REFUSAL_MESSAGES: dict[RefusalKind, tuple[str, str]] = {
         "the model accepts no images: the gateway sends a note in the place of each image",
         "if the model has vision, start its server with it (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt)",
     ),
+    "no-thinking": (
+        "the model cannot think: the gateway sends no setting of thinking",
+        "this works as it is; it needs no change",
+    ),
 }
 """Log message and hint for each kind of refusal."""
 TRUNCATION_HINT = (
@@ -183,6 +187,8 @@ def _profile_changes(refusal: Refusal) -> dict[str, Any]:
             return {"unparsed_choices": ("auto", "required") if refusal.forced else ("auto",)}
         case "no-images":
             return {"vision": False}
+        case "no-thinking":
+            return {"thinking_setting": False}
         case "reply-limit":
             return {"largest": refusal.largest}
         case "window":
