@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import anthropic
+import msgspec
 import openai
 import pytest
 
+from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Outcome
 from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
 from interlingua.gateway.settings.schema import WebSearch
@@ -67,7 +72,9 @@ def search(
     async def run() -> Outcome:
         async with aiohttp.ClientSession() as session:
             filter = DomainFilter.read(definition or {})
-            return await WebSearchTool("s", settings, session, problems.append, filter, max_uses).run({"query": query})
+            engine = SearchEngine(settings, session, asyncio.Semaphore(1))
+            tool = WebSearchTool("s", engine, settings.results, problems.append, filter, max_uses)
+            return await tool.run({"query": query})
 
     return asyncio.run(run()), problems
 
@@ -136,6 +143,66 @@ def test_failed_search_is_an_error(web: WebServer, path: str, query: Any, error:
 def test_engine_that_cannot_be_reached_is_an_error_without_its_url() -> None:
     outcome, problems = search(WebSearch(engine="url", url="http://127.0.0.1:9/?key=secret&q={query}"), "rain")
     assert (outcome.error, "secret" in str(problems)) == ("unavailable", False)
+
+
+# ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def python_command(code: str, *arguments: str) -> WebSearch:
+    return WebSearch(engine="command", command=[sys.executable, "-c", code, *arguments], key=KEY, timeout=10)
+
+
+ECHO = """
+import json, os, sys
+keys = [name for name in os.environ if "SECRET" in name]
+text = json.dumps([sys.argv[1:], os.environ.get("SEARCH_KEY"), keys])
+print(json.dumps({"results": [{"url": "https://example.com/", "title": "t", "content": text}]}))
+"""
+
+
+def test_command_gets_the_query_and_the_key_without_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_SECRET", "s")
+    outcome, problems = search(python_command(ECHO, "--", "q={query}"), "--rain; $(touch x) 'y'")
+    assert problems == []
+    assert json.loads(outcome.pages[0].text) == [["--", "q=rain; $(touch x) 'y'"], KEY, []]
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import sys; print('no network', file=sys.stderr); sys.exit(3)", "status 3: no network"),
+        ("print('{')", "no list of results"),
+        ("print('[]' * 3_000_000)", "too large"),
+        ("import sys; sys.stderr.write('x' * 6_000_000)", "too large"),
+    ],
+)
+def test_command_that_fails_is_an_error(code: str, problem: str) -> None:
+    outcome, problems = search(python_command(code, "{query}"), "rain")
+    assert outcome == Outcome(error="unavailable")
+    assert problem in problems[0]
+
+
+def test_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess, time; child = subprocess.Popen(['sleep', '60']);"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}'); time.sleep(60)"
+    )
+    settings = msgspec.structs.replace(python_command(code, "{query}"), timeout=1.5)
+    outcome, problems = search(settings, "rain")
+    assert (outcome.error, problems) == ("unavailable", ["no answer within 1.5 s"])
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(is_running, pids))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended may wait for its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 # ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────────

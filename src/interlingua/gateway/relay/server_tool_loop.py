@@ -65,11 +65,10 @@ async def find_tools_to_run(
 def _web_access(
     gateway: GatewayState, settings: Settings, client_request: ClientRequest, exchange_id: str
 ) -> WebAccess:
-    assert gateway.session is not None, "the session is opened before the gateway listens"
     return WebAccess(
-        settings.web_search,
+        gateway.search_engine(settings.web_search),
+        settings.web_search.results,
         settings.web_fetch,
-        gateway.session,
         lambda problem: gateway.log.error("web search failed", id=exchange_id, problem=problem),
         lambda: given_texts(client_request.body.decode()),
     )
