@@ -16,6 +16,8 @@ import msgspec
 import openai
 import pytest
 
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.server_tools.responses_rounds import RESULTS_NOT_KEPT, ResponsesRounds
 from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Outcome
 from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
@@ -230,9 +232,14 @@ def ask(gateway: GatewayProcess, model: str, stream: bool, messages: Any = None,
 def test_search_of_messages_and_its_return(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool) -> None:
     model = f"messages-{stream}"
     upstream.add(model, *searches("rain"))
-    upstream.add(model, up.chat_stream("It rains: https://example.com/rain"))
+    upstream.add(model, up.chat_stream("It rains: ", "https://example.com/rain"))
     message = ask(gateway, model, stream)
     use, result, text = message["content"]
+    (citation,) = text["citations"]
+    assert (citation["type"], citation["url"], citation["title"], citation["cited_text"]) == (
+        *("web_search_result_location", RESULT["url"], "Rain", RESULT["content"]),
+    )
+    assert citation["encrypted_index"]
     assert (use["type"], use["name"], use["input"]) == ("server_tool_use", "web_search", {"query": "rain"})
     assert (result["type"], result["tool_use_id"]) == ("web_search_tool_result", use["id"])
     assert [(page["type"], page["url"], page["title"]) for page in result["content"]] == [
@@ -290,7 +297,8 @@ def responses_client(gateway: GatewayProcess) -> openai.OpenAI:
 def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, type: str) -> None:
     model, client = f"responses-{stream}-{type}", responses_client(gateway)
     upstream.add(model, *searches("rain"))
-    upstream.add(model, up.chat_stream("It rains."))
+    text = f"It rains, [they say]({RESULT['url']})."
+    upstream.add(model, up.chat_stream(text[:20], text[20:]))
     fields: Any = {"model": model, "input": "Will it rain?", "tools": [{"type": type}], "tool_choice": "required"}
     if stream:
         events: list[Any] = list(client.responses.create(stream=True, **fields))
@@ -304,24 +312,60 @@ def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, 
             "response.output_item.done",
         ]
         assert not any("function_call" in event.type for event in events)
+        (added,) = (event for event in events if event.type == "response.output_text.annotation.added")
+        part = next(event.part for event in events if event.type == "response.content_part.done")
+        assert [added.annotation] == [annotation.to_dict() for annotation in part.annotations]
         response = events[-1].response
     else:
         response = client.responses.create(**fields)
-    call, message = (item.to_dict() for item in response.output)
+    call, sealed, message = (item.to_dict() for item in response.output)
+    link = f"[they say]({RESULT['url']})"
+    place = {"start_index": text.index(link), "end_index": text.index(link) + len(link)}
+    assert message["content"][0]["annotations"] == [
+        {"type": "url_citation", "url": RESULT["url"], "title": "Rain", **place}
+    ]
     assert (call["type"], call["status"]) == ("web_search_call", "completed")
     assert [tool.type for tool in response.tools] == [type], "the response repeats the client's tools"
     assert response.tool_choice == "required"
     assert call["action"]["query"] == "rain"
     assert call["action"]["sources"] == [{"type": "url", "url": page["url"]} for page in (RESULT, OTHER)]
-    assert message["content"][0]["text"] == "It rains."
+    assert message["content"][0]["text"] == text
+    assert (sealed["type"], sealed["summary"], "Monday" in sealed["encrypted_content"]) == ("reasoning", [], False)
     first, second = (request.body for request in upstream.wait_for_requests(model, 2))
     assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")
     assert RESULT["content"] in second["messages"][-1]["content"]
-    upstream.add(model, up.chat_stream("Yes."))
-    client.responses.create(model=model, input=[*fields_input(call, message)], tools=fields["tools"])
-    third = upstream.wait_for_requests(model, 3)[2].body["messages"]
-    assert [message["role"] for message in third] == ["user", "assistant", "tool", "assistant", "user"]
-    assert "search again" in third[2]["content"]
+    for n, items in enumerate(([call, sealed, message], [call, message])):
+        upstream.add(model, up.chat_stream("Yes."))
+        client.responses.create(model=model, input=fields_input(*items), tools=fields["tools"])
+        later = upstream.wait_for_requests(model, 3 + n)[2 + n].body["messages"]
+        assert [message["role"] for message in later] == ["user", "assistant", "tool", "assistant", "user"]
+        kept = later[: len(second["messages"])] == second["messages"]
+        assert (kept, "search again" in later[2]["content"]) == ((True, False), (False, True))[n]
+
+
+def test_results_of_an_earlier_search_are_found_by_the_stored_response(
+    gateway: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    model, client = "stored-search", responses_client(gateway)
+    tools: Any = [{"type": "web_search"}]
+    for script in (searches("rain"), (up.chat_stream("Rain."),), (up.chat_stream("Yes."),)):
+        upstream.add(model, *script)
+    first = client.responses.create(model=model, input="Will it rain?", tools=tools)
+    client.responses.create(model=model, input="Sure?", tools=tools, previous_response_id=first.id)
+    assert RESULT["content"] in upstream.wait_for_requests(model, 3)[2].body["messages"][2]["content"]
+
+
+def test_sealed_results_of_another_key_are_not_read() -> None:
+    search_call: Json = {"type": "web_search_call", "id": "ws_1", "action": {"query": "rain"}}
+    rounds = ResponsesRounds({"input": "hi"}, {}, b"k" * 32, 10_000)
+    rounds._result_texts["ws_1"] = "It rains."
+    sealed = rounds._sealed_results("ws_1")
+    for key, result in ((b"k" * 32, "It rains."), (b"x" * 32, RESULTS_NOT_KEPT)):
+        body = {"input": [search_call, sealed]}
+        request = ResponsesRounds(body, {}, key, 10_000).start_round()
+        assert request["input"][1]["output"] == result
+    with pytest.raises(TooLarge):
+        ResponsesRounds({"input": [search_call, sealed]}, {}, b"k" * 32, 10)
 
 
 def fields_input(*items: Json) -> list[Any]:
@@ -350,5 +394,5 @@ def test_call_of_another_tool_beside_a_search(gateway: GatewayProcess, upstream:
     response = responses_client(gateway).responses.create(
         model="beside", input="hi", tools=[{"type": "web_search"}, read]
     )
-    assert [item.type for item in response.output] == ["web_search_call", "function_call"]
+    assert [item.type for item in response.output] == ["web_search_call", "function_call", "reasoning"]
     assert upstream.count("beside") == 1

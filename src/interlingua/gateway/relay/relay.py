@@ -200,7 +200,7 @@ class Relay:
                 body = await client_request.body.decode_in_thread(
                     client_request.client_id, self._gateway.work_threads, self._memory
                 )
-                return await ServerToolLoop(self, client_request, body, tools).run()
+                return await ServerToolLoop(self, client_request, body, tools, settings.limits.seals).run()
             failover = UpstreamFailover(
                 self._upstream_access(), client_request, self._exchange, self._observer, self._memory
             )
