@@ -191,6 +191,9 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     send: Seconds = 120
     """Seconds within which a client must send its complete request body. Also the time within which it must read the
     data sent to it; after that the gateway treats it as disconnected."""
+    websocket: Seconds = 3600
+    """Seconds after which a WebSocket is closed, with an error at which clients open a new one. A response in progress
+    is finished before. Default: 60 minutes, as the API defines it."""
 
 
 class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
