@@ -23,10 +23,11 @@ from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.response_store.store import ResponseStore
 from interlingua.gateway.routing.routes import Route, Routes, routes_for
+from interlingua.gateway.server_tools.search_engine import MAX_COMMANDS, SearchEngine
 from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
+from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings, WebSearch
 from interlingua.gateway.settings.signing_key import CASSETTE_KEY
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
@@ -149,6 +150,7 @@ class GatewayState:
         self.work_threads = WorkThreads()
         self.response_store = ResponseStore.open(settings.state)
         self.cassettes = self._open_cassettes(settings)
+        self._search_slots = asyncio.Semaphore(MAX_COMMANDS)
         self.ready = True
         """True while this worker accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
@@ -218,6 +220,11 @@ class GatewayState:
 
     def _on_server_detected(self, route: Route, profile: Profile) -> None:
         self.log.info("model server detected", upstream=route.name, profile=profile.name)
+
+    def search_engine(self, settings: WebSearch) -> SearchEngine:
+        """Return the search engine of these settings."""
+        assert self.session is not None, "the session is opened before the gateway listens"
+        return SearchEngine(settings, self.session, self._search_slots)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run short clean-up work after the client has received its response."""

@@ -36,7 +36,7 @@ _CONTEXT_TOO_LONG = re.compile(
     r"|input (is )?too long|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length"
     r"|token limit exceeded|exceeded model token limit|prompt exceeds max|(input|prompt) token count\b.{0,40} exceeds"
     r"|`inputs` tokens \+ `max_new_tokens`|max_tokens must be at least 1, got -|range of input length should be"
-    r"|configured context size",
+    r"|(configured|max) context size",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<[^<>]{0,2000}>")

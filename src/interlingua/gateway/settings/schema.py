@@ -192,6 +192,9 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     send: Seconds = 120
     """Seconds within which a client must send its complete request body. Also the time within which it must read the
     data sent to it; after that the gateway treats it as disconnected."""
+    websocket: Seconds = 3600
+    """Seconds after which a WebSocket is closed, with an error at which clients open a new one. A response in progress
+    is finished before. Default: 60 minutes, as the API defines it."""
 
 
 class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,14 +276,18 @@ class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Search engine for clients that leave web search to the server: Claude Code's WebSearch, `web_search` of the
     Responses API. Queries that the model writes are sent to it."""
 
-    engine: Literal["off", "searxng", "brave", "tavily", "url"] = "off"
+    engine: Literal["off", "searxng", "brave", "tavily", "url", "command"] = "off"
     """searxng: a SearXNG server with the JSON format enabled. brave, tavily: these services, with a `key`. url: any
-    server with a JSON API, see `url`. off: clients of the Messages API get the error `unavailable`, and those of the
-    Responses API are not offered a search."""
+    server with a JSON API, see `url`. command: a program, see `command`. off: clients of the Messages API get the error
+    `unavailable`, and those of the Responses API are not offered a search."""
     url: str = ""
     """searxng: URL of the server. url: URL with `{query}`; the response is a list of objects, or an object with such a
     list as `results`, with `url` or `link`, `title`, and `content`, `snippet` or `description`. brave, tavily: another
     URL than that of the service."""
+    command: list[str] = []
+    """command: program and arguments, run without a shell. `{query}` in an argument is replaced by the query, without
+    dashes at its beginning. It writes the same JSON to standard output as described for `url`. Of the gateway's
+    environment it gets PATH, HOME, the language and the proxies; `key` is in SEARCH_KEY."""
     key: Secret = ""
     """API key of the service. Write ${NAME} for an environment variable. With `url` it is sent as a bearer token."""
     results: Annotated[int, Meta(ge=1, le=20)] = 8
