@@ -5,7 +5,16 @@ failure is known. `ENGINE_FAULTS` lists them.
 """
 
 from interlingua.faults.engines.engine_fault import NO_ENGINE_FAULT, EngineFault
+from interlingua.faults.engines.fault_mix import FaultMix
 from interlingua.faults.engines.fault_table import ENGINE_FAULTS
 from interlingua.faults.engines.scripted_engine import EngineKind, EngineResponse, ScriptedEngine
 
-__all__ = ["ENGINE_FAULTS", "NO_ENGINE_FAULT", "EngineFault", "EngineKind", "EngineResponse", "ScriptedEngine"]
+__all__ = [
+    "ENGINE_FAULTS",
+    "NO_ENGINE_FAULT",
+    "EngineFault",
+    "EngineKind",
+    "EngineResponse",
+    "FaultMix",
+    "ScriptedEngine",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from interlingua.faults.engines.fault_mix import FaultMix
 from interlingua.faults.engines.scripted_engine import EngineResponse, ScriptedEngine
 from interlingua.faults.upstream.script import ReceivedRequest, Script, reset, send, send_headers, wait
 from interlingua.faults.upstream.server import UpstreamServer
@@ -14,7 +15,7 @@ RESET_DELAY_SECONDS = 0.05
 """Time for the client to receive what was sent before the connection is reset."""
 
 
-def start_engine_server(engine: ScriptedEngine, port: int = 0, pace_seconds: float = 0.0) -> UpstreamServer:
+def start_engine_server(engine: ScriptedEngine | FaultMix, port: int = 0, pace_seconds: float = 0.0) -> UpstreamServer:
     """Start a server for the engine in a thread of its own; its `stop` ends it.
 
     Args:

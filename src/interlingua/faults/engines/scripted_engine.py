@@ -66,6 +66,7 @@ class ScriptedEngine:
         answer: Returns what a good model answers.
         fault: The stage at fault.
         kind: The server that it imitates.
+        vocabulary: The tokens of the model; engines of one server share them.
     """
 
     def __init__(
@@ -75,13 +76,14 @@ class ScriptedEngine:
         answer: Answer,
         fault: EngineFault = NO_ENGINE_FAULT,
         kind: EngineKind = "vllm",
+        vocabulary: TokenVocabulary | None = None,
     ) -> None:
         self.model = model
         self.fault = fault
         self._dialect = dialect
         self._answer = answer
         self._kind = kind
-        self._vocabulary = TokenVocabulary(dialect)
+        self._vocabulary = vocabulary or TokenVocabulary(dialect)
 
     def respond(self, path: str, body: Json) -> EngineResponse:
         """Return the response to a request. An empty body is that of a GET request."""

@@ -25,6 +25,7 @@ MAX_DEVIATION = 0.3
 MIN_SHARE_WITHIN = 0.75
 """Share of the replies that have to be within the deviation. Otherwise the counts include something invisible."""
 MIN_DIFFERENCE_TOKENS = 6
+AVERAGE_TOKEN = "abcd"
 CALL_FRAME_BYTES = 40
 """Bytes of markers around a call, for models whose notation is unknown."""
 
@@ -35,11 +36,11 @@ class TokenRatio(msgspec.Struct, frozen=True):
     tokens_per_byte: float
 
     def fits_expected(self, tokens: int, delivered_bytes: int, expected_bytes: int) -> bool | None:
-        """Return whether a count fits the expected reply better than the delivered one; None if it fits both."""
+        """Return whether a count fits the expected reply much better than the delivered one; None if it fits both."""
         delivered, expected = (self.tokens_per_byte * size for size in (delivered_bytes, expected_bytes))
         if abs(expected - delivered) < max(MIN_DIFFERENCE_TOKENS, 0.15 * max(expected, delivered)):
             return None
-        return abs(tokens - expected) < abs(tokens - delivered)
+        return 2 * abs(tokens - expected) < abs(tokens - delivered)
 
 
 def measure_token_ratio(replies: Iterable[tuple[int, int]]) -> TokenRatio | None:
@@ -53,12 +54,15 @@ def measure_token_ratio(replies: Iterable[tuple[int, int]]) -> TokenRatio | None
 
 
 def native_size(reply: ClientReply | Reply, dialect: Dialect) -> int:
-    """Return the bytes that the model writes for a reply."""
+    """Return the bytes that the model writes for a reply. A special token counts as much as an average token."""
     parts = _parts_of(reply)
     try:
-        return len(render(Reply(parts=[*parts], stop_reason="stop"), dialect).encode("utf-8", "replace"))
+        text = render(Reply(parts=[*parts], stop_reason="stop"), dialect)
     except RenderError:
         return sum(_part_size(part) for part in parts)
+    for token in dialect.tokens:
+        text = text.replace(token, AVERAGE_TOKEN)
+    return len(text.encode("utf-8", "replace"))
 
 
 def _parts_of(reply: ClientReply | Reply) -> Sequence[Part]:

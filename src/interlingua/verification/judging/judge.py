@@ -105,7 +105,8 @@ def _finish_failures(reply: ClientReply, wire: str) -> Iterator[Failure]:
     if not reply.finish_reason:
         yield Failure("finish-reason", "there is no finish reason")
     elif wire != "openai-responses" and bool(reply.calls) != reply.wants_tools:
-        calls = f"{len(reply.calls)} calls" if reply.calls else "no call"
+        count = len(reply.calls)
+        calls = "no call" if not count else "1 call" if count == 1 else f"{count} calls"
         yield Failure("finish-reason", f"the finish reason is {reply.finish_reason!r} with {calls}")
 
 

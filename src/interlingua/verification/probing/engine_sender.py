@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.faults.engines import EngineResponse, ScriptedEngine
+from interlingua.faults.engines import EngineResponse, FaultMix, ScriptedEngine
 from interlingua.verification.probing.sender import Json
 from interlingua.verification.recording import Arrival, Recording
 from interlingua.wires import get_wire
@@ -15,7 +15,7 @@ __all__ = ["EngineSender"]
 class EngineSender:
     """It is a `Sender`."""
 
-    def __init__(self, engine: ScriptedEngine, wire: str = "openai-chat") -> None:
+    def __init__(self, engine: ScriptedEngine | FaultMix, wire: str = "openai-chat") -> None:
         self._engine = engine
         self._wire = wire
         self.requests = 0

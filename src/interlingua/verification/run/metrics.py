@@ -123,7 +123,7 @@ def compute_metrics(
 
     Args:
         results: The results of a run, complete or not.
-        reference: For samples of a reference run, whether the reply called a tool.
+        reference: For digest and mode of the samples of a reference run, whether the reply called a tool.
     """
     replies = [result for result in results if result.has_reply]
     tool_replies = [result for result in results if result.wants_tools]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from interlingua.core.reply import Call, Reply, Text
@@ -25,15 +25,27 @@ def ideal_reply(sample: Sample) -> Reply:
     return Reply(parts=[Text("Here is my answer, in plain words.")], stop_reason="stop")
 
 
-class AnswerKey:
-    """Model that knows these samples. It answers other requests, and requests that show no tools, with a text."""
+def _answer_in_words(_: dict[str, Any]) -> Reply:
+    return Reply(parts=[Text(FALLBACK_ANSWER)], stop_reason="stop")
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+
+class AnswerKey:
+    """Model that knows these samples.
+
+    Args:
+        samples: The samples.
+        answer_others: Answers other requests, and requests that show no tools; by default with a text.
+    """
+
+    def __init__(
+        self, samples: Iterable[Sample], answer_others: Callable[[dict[str, Any]], Reply] = _answer_in_words
+    ) -> None:
         self._replies = {_conversation(sample.request): ideal_reply(sample) for sample in samples}
+        self._answer_others = answer_others
 
     def __call__(self, request: dict[str, Any]) -> Reply:
         reply = self._replies.get(_conversation(request)) if request.get("tools") else None
-        return reply or Reply(parts=[Text(FALLBACK_ANSWER)], stop_reason="stop")
+        return reply or self._answer_others(request)
 
 
 def _conversation(request: dict[str, Any]) -> str:
