@@ -51,8 +51,9 @@ class FaultMix:
 
     def _engine_for(self, body: dict[str, Any]) -> ScriptedEngine:
         healthy, *faulty = self._engines
-        if not body.get("messages") or not faulty:
+        conversation = body.get("messages") or body.get("input")  # Responses call it so
+        if not conversation or not faulty:
             return healthy
-        digest = hashlib.sha256(json.dumps(body["messages"][-1], sort_keys=True).encode()).digest()
+        digest = hashlib.sha256(json.dumps(conversation[-1], sort_keys=True).encode()).digest()
         position = int.from_bytes(digest[:4], "big") / 2**32
         return healthy if position >= self._share else faulty[int.from_bytes(digest[4:8], "big") % len(faulty)]

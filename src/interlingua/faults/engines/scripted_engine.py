@@ -166,7 +166,8 @@ class ScriptedEngine:
 
     def _generate(self, body: Json) -> _Generation:
         seen = self._see(body)
-        reply = self._answer(seen)
+        is_forbidden = seen.get("tool_choice") == "none"  # no template shows that to the model
+        reply = self._answer({**seen, "tool_choice": "auto"} if is_forbidden else seen)
         if self.fault.generate is not None and body.get("tool_choice") in (None, "auto", "none"):
             reply = self.fault.generate(reply, seen)  # a choice that forces a call is enforced by the engine
         tokens = self._vocabulary.split(_native_text(reply, self._dialect))

@@ -40,7 +40,7 @@ class TokenRatio(msgspec.Struct, frozen=True):
         delivered, expected = (self.tokens_per_byte * size for size in (delivered_bytes, expected_bytes))
         if abs(expected - delivered) < max(MIN_DIFFERENCE_TOKENS, 0.15 * max(expected, delivered)):
             return None
-        return 2 * abs(tokens - expected) < abs(tokens - delivered)
+        return tokens > delivered and 2 * abs(tokens - expected) < tokens - delivered
 
 
 def measure_token_ratio(replies: Iterable[tuple[int, int]]) -> TokenRatio | None:

@@ -5,9 +5,21 @@ from __future__ import annotations
 from interlingua.verification.attribution import CAUSES
 from interlingua.verification.run.metrics import Rate
 
-__all__ = ["CAUSE_NAMES", "format_dollars", "format_interval", "format_seconds", "format_share", "format_tokens"]
+__all__ = [
+    "CAUSE_NAMES",
+    "format_dollars",
+    "format_interval",
+    "format_seconds",
+    "format_share",
+    "format_tokens",
+    "sentence",
+]
 
 CAUSE_NAMES = {cause: cause.replace("-", " ") for cause in CAUSES}
+
+
+def sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def format_share(share: float | None) -> str:

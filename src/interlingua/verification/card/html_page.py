@@ -13,6 +13,7 @@ from interlingua.verification.card.formats import (
     format_seconds,
     format_share,
     format_tokens,
+    sentence,
 )
 from interlingua.verification.card.html_elements import Html, element, join
 from interlingua.verification.card.page_style import STYLE
@@ -141,7 +142,7 @@ def _cause_row(cause: CauseCount) -> Html:
         "div",
         element("div", key(f"cause-{cause.cause}"), CAUSE_NAMES[cause.cause]),
         element("div", str(cause.count), certain),
-        element("div", faint(f"{CAUSES[cause.cause]}. "), cause.advice, class_="what"),
+        element("div", faint(f"{sentence(CAUSES[cause.cause])} "), cause.advice, class_="what"),
         class_="cause",
     )
 

@@ -14,6 +14,7 @@ from interlingua.verification.card.formats import (
     format_seconds,
     format_share,
     format_tokens,
+    sentence,
 )
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.run.metrics import Latency
@@ -50,7 +51,8 @@ class _Lines:
         for rate in card.rates:
             yield self._rate_line(rate)
         for score in card.scores:
-            yield f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} {self._paint(score.meaning, 'faint')}"
+            meaning = self._shorten(score.meaning, self._width - NAME_WIDTH - 12)
+            yield f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} {self._paint(meaning, 'faint')}"
         yield from self._causes()
         yield from self._failures()
         yield from self._section("by category", (self._rate_line(rate) for rate in card.categories))
@@ -77,7 +79,7 @@ class _Lines:
             uncertain = cause.count - cause.certain
             note = f" ({uncertain} of them likely, not certain)" if uncertain else ""
             yield f"  {CAUSE_NAMES[cause.cause]:{NAME_WIDTH}} {cause.count:>4}{note}"
-            for line in self._wrap(f"{CAUSES[cause.cause]}.", indent=4):
+            for line in self._wrap(sentence(CAUSES[cause.cause]), indent=4):
                 yield self._paint(line, "faint")
             yield from self._wrap(f"→ {cause.advice}", indent=4, hang=2)
 

@@ -26,6 +26,8 @@ __all__ = ["Price", "ServerFacts", "collect_server_facts"]
 
 ENGINES = frozenset({"vllm", "sglang", "llama.cpp", "ollama"})
 """Profiles of model servers; the others are providers."""
+GATEWAY = "interlingua"
+"""Owner of the models in the list of this project's own gateway."""
 VERSION_FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     "vllm": (("/version", "version"),),
     "sglang": (("/server_info", "version"), ("/get_server_info", "version")),
@@ -80,7 +82,7 @@ async def collect_server_facts(sender: Sender, profile: str, *, is_local: bool) 
     listing = await sender.list_models()
     body = read_full_object(listing.body.decode("utf-8", "replace")) if listing.is_success else None
     models = ServerAnswer(body or {}, {})
-    engine = profile or detect_by_models(models)
+    engine = profile or detect_by_models(models) or _detect_gateway(models)
     if listing.is_unreachable:
         return ServerFacts(listing=listing, engine=engine)
     if not engine and is_local:
@@ -98,6 +100,11 @@ async def collect_server_facts(sender: Sender, profile: str, *, is_local: bool) 
         prices=_read_prices(models.body),
         tool_parser=await _read_tool_parser(sender) if engine == "sglang" else None,
     )
+
+
+def _detect_gateway(models: ServerAnswer) -> str:
+    owners = {as_mapping(entry).get("owned_by") for entry in as_list(models.body.get("data"))}
+    return GATEWAY if owners == {GATEWAY} else ""
 
 
 async def _detect_by_paths(sender: Sender) -> str:

@@ -143,7 +143,7 @@ def _schema_sample(category: str, number_: int, name: str, schema: dict[str, Any
     values = " ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
     return calling(
         f"{category}-{number_:02d}",
-        f"Call {name} with exactly these arguments: {name} {values}",
+        f"Make this call, with exactly these arguments: {name} {values}",
         [tool(name, f"Handles a {name.replace('_', ' ')} request.", schema), GET_WEATHER, SAVE_NOTE],
         call(name, **arguments),
     )

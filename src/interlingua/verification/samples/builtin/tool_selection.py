@@ -19,7 +19,7 @@ from interlingua.verification.samples.builtin.sample_builder import call, callin
 
 __all__ = ["SAMPLES"]
 
-_TEXT_ONLY = "Use a tool only if one fits the question. If none fits, answer with text only."
+_TEXT_ONLY = "If no tool fits this request, answer with text only."
 _ONE_OF_MANY = (
     ("What is the weather in Lisbon right now?", call("get_weather", city="Lisbon")),
     ("Set an alarm: call set_alarm with time='06:45' and label='gym'.", call("set_alarm", time="06:45", label="gym")),
@@ -32,7 +32,7 @@ _ONE_OF_MANY = (
         call("find_train", origin="Vienna", destination="Graz"),
     ),
     ("Dim the light: set_light room='kitchen' percent=30.", call("set_light", room="kitchen", percent=30)),
-    ("Look up the share price of symbol='MSFT' with get_stock_price.", call("get_stock_price", symbol="MSFT")),
+    ("Look up a share price: get_stock_price symbol='MSFT'.", call("get_stock_price", symbol="MSFT")),
     (
         "Order a pizza with order_pizza: kind='margherita' size='large'.",
         call("order_pizza", kind="margherita", size="large"),
@@ -64,7 +64,7 @@ _NONE_FITTING = (
 SAMPLES = [
     *(calling(f"one-of-many-{n:02d}", prompt, MANY_TOOLS, made) for n, (prompt, made) in enumerate(_ONE_OF_MANY, 1)),
     *(
-        talking(f"none-fitting-{n:02d}", prompt, tools, system=_TEXT_ONLY)
+        talking(f"none-fitting-{n:02d}", f"{prompt} {_TEXT_ONLY}", tools)
         for n, (prompt, tools) in enumerate(_NONE_FITTING, 1)
     ),
     calling(
