@@ -11,6 +11,7 @@ import pytest
 from interlingua.dialects.registry import list_dialects
 from interlingua.verification.attribution import CAUSES, Attribution
 from interlingua.verification.card import Card, build_card
+from interlingua.verification.card.card import LatencyCurve
 from interlingua.verification.card.comparison import (
     compare_runs,
     comparison_markdown,
@@ -22,6 +23,7 @@ from interlingua.verification.card.html_elements import Html, element
 from interlingua.verification.card.html_page import card_page
 from interlingua.verification.card.json_card import json_card
 from interlingua.verification.card.markdown_card import markdown_card
+from interlingua.verification.card.svg_plots import latency_plot
 from interlingua.verification.card.terminal_card import terminal_lines
 from interlingua.verification.engine_flags import TOOL_PARSERS, parser_flags
 from interlingua.verification.judging.failure import Failure
@@ -125,7 +127,7 @@ def test_reference_adds_its_scores() -> None:
     assert card.metrics.reference_triggers is not None
     assert card.metrics.reference_triggers.f1 == pytest.approx(2 / 3)
     for text in (terminal_text(card), markdown_card(card), card_page(card)):
-        assert "trigger F1 (reference)" in text
+        assert "reference F1" in text
         assert "official" in text
 
 
@@ -214,6 +216,15 @@ def test_clear_difference(a: Rate, b: Rate, clear: bool) -> None:
 )
 def test_shares_round_to_all_and_none_only_if_they_are(share: float | None, text: str) -> None:
     assert format_share(share) == text
+
+
+@pytest.mark.parametrize("shortest", [0.0, 0.001, 0.04, 1.0])
+@pytest.mark.parametrize("longest", [0.0005, 0.009, 0.0999, 0.51, 0.9, 1.0, 8.1, 99.0, 600.0])
+def test_latency_axis_has_a_few_ticks(shortest: float, longest: float) -> None:
+    curve = LatencyCurve("times", tuple(shortest + (max(shortest, longest) - shortest) * n / 20 for n in range(21)))
+    plot = latency_plot([("a", curve)])
+    assert 1 <= plot.count('text-anchor="middle"') <= 12
+    assert "nan" not in plot
 
 
 def test_times_and_tokens() -> None:

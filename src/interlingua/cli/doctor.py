@@ -51,6 +51,7 @@ DEFAULT_PARALLEL = 4
 MAX_MODELS_PER_UPSTREAM = 3
 """Models of the settings that are checked at each upstream, unless --model names one."""
 NAME_WIDTH = 20
+NO_UPSTREAM_HINT = "for example: --base-url http://localhost:8000/v1, or --config FILE"
 _STATUS_STYLES = {"ok": Style.SENT, "odd": Style.FINDING, "wrong": Style.FAILED, "skipped": Style.FAINT}
 _STATUS_WORDS = {"skipped": "–"}
 
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     loaded = settings_from_args(args)
     for note in loaded.notes:
         console.print_stderr(f"note: {console.printable(note)}")
+    if not loaded.settings.upstreams:
+        raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
     routes = routes_for(loaded)
     return run_checks(routes, loaded.settings.upstreams, args)
 
@@ -106,7 +109,7 @@ def _routes_to_examine(
             raise UsageError(f"--model: unknown model {model!r}", error.hint) from None
     names = [name for name in upstreams if name != DEMO_UPSTREAM]
     if not names:
-        raise UsageError("no upstream is configured", "for example: --base-url http://localhost:8000/v1")
+        raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
     examined: list[tuple[Route, Callable[[str], Route] | None]] = []
     for name in names:
         configured = [route for route in routes.configured_routes(name) if "*" not in route.model]

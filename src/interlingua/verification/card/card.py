@@ -155,13 +155,13 @@ def _rates(metrics: Metrics) -> Iterable[NamedRate]:
 def _scores(metrics: Metrics, reference: Reference | None) -> Iterable[NamedScore]:
     scores = []
     if metrics.expected_triggers.pairs:
-        scores.append(("", "the set expects it", metrics.expected_triggers))
+        scores.append(("trigger", "the set expects it", metrics.expected_triggers))
     if metrics.reference_triggers is not None and reference is not None:
-        scores.append((" (reference)", "the reference does", metrics.reference_triggers))
-    for suffix, when, score in scores:
-        yield NamedScore(f"trigger F1{suffix}", f"calls when {when} ({score.pairs} requests)", score.f1)
-        yield NamedScore(f"trigger precision{suffix}", "share of its calls that are wanted", score.precision)
-        yield NamedScore(f"trigger recall{suffix}", "share of the wanted calls that it makes", score.recall)
+        scores.append(("reference", "the reference does", metrics.reference_triggers))
+    for name, when, score in scores:
+        yield NamedScore(f"{name} F1", f"calls when {when} ({score.pairs} requests)", score.f1)
+        yield NamedScore(f"{name} precision", "share of its calls that are wanted", score.precision)
+        yield NamedScore(f"{name} recall", "share of the wanted calls that it makes", score.recall)
 
 
 def _causes(results: Sequence[TrialResult], header: RunHeader) -> Iterable[CauseCount]:

@@ -151,5 +151,5 @@ class _TimeScale:
             steps = [power * factor for power in powers for factor in (1, 3)]
             return [tick for tick in steps if self._shortest <= tick <= self._longest]
         magnitude = 10.0 ** floor(log10(self._longest))
-        step = next(magnitude / divisor for divisor in (5, 2, 1) if self._longest * divisor / magnitude <= 8)
+        step = next(magnitude / divisor for divisor in (5, 2, 1, 0.5) if self._longest * divisor / magnitude <= 8)
         return [round(step * n, 6) for n in range(int(self._longest / step) + 1)]

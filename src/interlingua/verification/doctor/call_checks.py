@@ -113,11 +113,8 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
 def _fix_for(cause: str, flags: str) -> str:
     match cause:
         case "engine-parser":
-            return (
-                f"start the server with {flags}"
-                if flags
-                else "use another tool parser, or none: Interlingua reads text"
-            )
+            own = f"start the server with {flags}, or" if flags else "use another tool parser, or start the server"
+            return f"{own} without a parser: Interlingua reads the text"
         case "template":
             return "use the chat template of the model's repository (--chat-template)"
         case "model":

@@ -43,7 +43,11 @@ def _record(response: EngineResponse, wire: str, stream: bool) -> Recording:
         status=response.status,
         content_type=response.content_type,
         body=response.body,
-        arrivals=(Arrival(len(response.body), 0.01),),
+        arrivals=_arrivals(len(response.body)),
         seconds=0.02,
         error="the connection was lost in the middle of the reply" if response.is_reset else "",
     )
+
+
+def _arrivals(size: int) -> tuple[Arrival, ...]:
+    return Arrival(size // 2, 0.01), Arrival(size - size // 2, 0.02)
