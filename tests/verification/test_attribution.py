@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -50,12 +51,24 @@ async def attribute_failures(
     return attributions
 
 
-@pytest.mark.parametrize("fault", ENGINE_FAULTS.values(), ids=ENGINE_FAULTS)
+STEADY_FAULTS = {name: fault for name, fault in ENGINE_FAULTS.items() if name != "model-varies"}
+
+
+@pytest.mark.parametrize("fault", STEADY_FAULTS.values(), ids=STEADY_FAULTS)
 def test_every_fault_is_attributed_to_its_cause(fault: EngineFault) -> None:
     attributions = asyncio.run(attribute_failures(fault, "kimi_k2", "vllm", QUICK_SAMPLES))
     assert attributions, "the fault causes no failure"
     assert {attribution.cause for _, attribution in attributions} == {fault.cause}, attributions
     assert all(attribution.reasons for _, attribution in attributions)
+
+
+def test_model_that_varies_is_not_mistaken_for_a_parser() -> None:
+    """A repeated request that is right proves nothing about a model that calls in three of four cases."""
+    varying = ENGINE_FAULTS["model-varies"]
+    fault = replace(varying, generate=type(varying.generate)())  # type: ignore[misc]  # with a new random generator
+    attributions = asyncio.run(attribute_failures(fault, "kimi_k2", "vllm", SAMPLES[::3]))
+    causes = Counter(attribution.cause for _, attribution in attributions)
+    assert causes["model"] >= 0.9 * causes.total() >= 9
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,7 +107,18 @@ def _call_always(reply: Reply, body: Json) -> Reply:
     return Reply(parts=[Call(f"functions.{name}:0", name, json.dumps(arguments))], stop_reason="tool_calls")
 
 
+class _SometimesInWords:
+    """Model that answers one request in four in words instead of calling, without a pattern."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(19)
+
+    def __call__(self, reply: Reply, body: Json) -> Reply:
+        return _never_call(reply, body) if self._random.random() < 0.25 else reply
+
+
 MODEL_FAULTS = (
+    EngineFault("model-varies", "model", "The model calls in three of four cases.", generate=_SometimesInWords()),
     EngineFault(
         "model-never-calls", "model", "The model describes the call instead of making it.", generate=_never_call
     ),

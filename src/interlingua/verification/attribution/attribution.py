@@ -58,6 +58,7 @@ _UNKNOWN_TOOL_FINDINGS = frozenset({"not-a-tool", "unknown-tool"})
 MIN_TOKENS_PER_TOOL = 4
 """Tokens that any template needs to show a tool: its name and the punctuation around it."""
 MIN_SWALLOWED_TOKENS = 8
+MAX_STREAM_REPETITIONS = 2
 UNTYPED_SHAPE = "tagged_params"
 """Shape of the dialects that write all values as text."""
 
@@ -118,6 +119,8 @@ class _Case:
             return None
         if evidence.repetition is None:
             return "repetition"
+        if self._needs_streams():
+            return "streams"
         if evidence.prompt is None and self._lost_behind_model() is None and self._sample.tools:
             return "prompt"
         return None
@@ -136,7 +139,11 @@ class _Case:
         for rule in rules:
             if (attribution := rule()) is not None:
                 return attribution
-        return self._result("model", "no sign that anything was lost behind the model", confidence="likely")
+        varies = self._is_repetition_right() or any(judgement.is_right for judgement in self._evidence.streams)
+        reason = (
+            "a repetition is right: the model varies" if varies else "no sign that anything was lost behind the model"
+        )
+        return self._result("model", reason, confidence="likely")
 
     def _result(
         self, cause: Cause, *reasons: str, confidence: Confidence = "certain", raw_text: str = ""
@@ -189,7 +196,7 @@ class _Case:
         if self._failure.kind == "call-in-text":
             return self._result("engine-parser", "the text contains calls", raw_text=self._delivered_text())
         text = self._delivered_text()
-        if not judge_corrected(self._observation, self._sample).is_right or not corrected.calls:
+        if not judge_corrected(self._observation, self._sample).is_right:
             return self._lost_its_markers()
         if len(corrected.calls) > len(self._reply.calls) and not self._has_delivery_findings():
             place = "thinking" if self._reply.reasoning and not self._reply.text else "text"
@@ -239,10 +246,20 @@ class _Case:
             return self._result(cause, reason, self._truncation(), raw_text=repetition.raw_text)
         if damage := self._damage():
             return self._result("transport", written, damage, raw_text=repetition.raw_text)
-        if self._observation.recording.stream:
-            reason = f"{written}, and so is the whole reply: the stream is wrong"
-            return self._result("engine-parser", reason, raw_text=repetition.raw_text)
+        if self._observation.recording.stream and self._fails_in_every_stream():
+            reason = f"{written}, and so is the whole reply: only streams are wrong, each time"
+            return self._result("engine-parser", reason, confidence="likely", raw_text=repetition.raw_text)
         return None  # the repetition is right: the model may have written something else the first time
+
+    def _needs_streams(self) -> bool:
+        """Return whether the stream has to be requested again, because the whole reply is right."""
+        streams = self._evidence.streams
+        is_open = len(streams) < MAX_STREAM_REPETITIONS and all(not judgement.is_right for judgement in streams)
+        return is_open and self._observation.recording.stream and self._is_repetition_right() and not self._damage()
+
+    def _fails_in_every_stream(self) -> bool:
+        streams = self._evidence.streams
+        return bool(streams) and not any(judgement.is_right for judgement in streams)
 
     # ── 4. hidden by the template ─────────────────────────────────────────────────────────────────────────────────
 
@@ -286,7 +303,7 @@ class _Case:
         if reason := self._damage():
             return self._result("transport", reason, raw_text=text)
         if reason := self._truncation():
-            is_stream_only = self._observation.recording.stream and self._is_repetition_right()
+            is_stream_only = self._fails_in_every_stream() and self._is_repetition_right()
             cause: Cause = "engine-parser" if is_stream_only else "transport"
             note = "the whole reply is complete" if is_stream_only else ""
             return self._result(cause, reason, note, confidence="likely", raw_text=text)
@@ -294,8 +311,9 @@ class _Case:
             return self._result("engine-parser", reason, confidence="likely", raw_text=text)
         if reason := self._swallowed_tokens():
             return self._result("engine-parser", reason, confidence="likely", raw_text=text)
-        if self._observation.recording.stream and self._reply.calls and self._is_repetition_right():
-            return self._result("engine-parser", "the whole reply is right", confidence="likely", raw_text=text)
+        if self._fails_in_every_stream():
+            reason = "the whole reply is right, and streams are wrong each time"
+            return self._result("engine-parser", reason, confidence="likely", raw_text=text)
         return None
 
     def _is_repetition_right(self) -> bool:
@@ -355,6 +373,7 @@ _DELIVERY_FINDINGS = frozenset(
     {
         *("no-index", "shared-index", "renumbered", "resent-arguments", "repeated-id", "changed-id", "repeated-name"),
         *("bad-json", "cut-event", "changed-text", "stray-delta", "block-not-closed", "odd-deltas", "no-such-call"),
+        *("wrapped-chunk", "after-stop", "after-end", "after-arguments"),
     }
 )
 

@@ -11,7 +11,7 @@ from interlingua.verification.judging.failure import Judgement
 
 __all__ = ["Control", "Evidence", "EvidenceKind", "PromptCheck", "Repetition"]
 
-EvidenceKind: TypeAlias = Literal["repetition", "prompt", "control"]
+EvidenceKind: TypeAlias = Literal["repetition", "streams", "prompt", "control"]
 
 
 class Repetition(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +47,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """What further requests have shown; None: the request was not made."""
 
     repetition: Repetition | None = None
+    streams: tuple[Judgement, ...] = ()
+    """Judgements of the same stream, requested again."""
     prompt: PromptCheck | None = None
     control: Control | None = None
     token_ratio: TokenRatio | None = None

@@ -51,9 +51,11 @@ def judge(observation: Observation, sample: Sample) -> Judgement:
         *_delivery_failures(observation),
         *_content_failures(reply.calls, reply, sample, has_text=bool(reply.text.strip())),
         *_finish_failures(reply, recording.wire),
-        *_text_failures(reply, observation, sample),
+        *_text_failures(observation, sample),
         *_requested_checks(reply, sample),
     ]
+    if any(failure.kind in ("no-call", "missing-call") for failure in failures):  # which says the same
+        failures = [failure for failure in failures if failure.kind != "call-in-text"]
     oddities = dict.fromkeys(finding.kind for finding in observation.findings if finding.kind in ODD_FINDINGS)
     return Judgement(tuple(sorted(failures, key=lambda failure: failure.rank)), tuple(oddities))
 
@@ -193,11 +195,15 @@ def _difference_failures(calls: Sequence[ClientCall], sample: Sample) -> Iterato
 # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text_failures(reply: ClientReply, observation: Observation, sample: Sample) -> Iterator[Failure]:
-    """Yield a failure if the text contains calls although the reply also has structured ones."""
-    calls = observation.corrected.calls
-    if reply.calls and len(calls) > len(reply.calls) and sample.expect.reply != "text":
-        yield Failure("call-in-text", f"the text contains {len(calls) - len(reply.calls)} more calls")
+def _text_failures(observation: Observation, sample: Sample) -> Iterator[Failure]:
+    """Yield a failure if the text contains calls or their markers."""
+    hidden = len(observation.corrected.calls) - len(observation.reply.calls)
+    if hidden > 0 and sample.expect.reply != "text":
+        yield Failure(
+            "call-in-text", "the text contains a call" if hidden == 1 else f"the text contains {hidden} calls"
+        )
+    elif observation.leaked_marker:
+        yield Failure("call-in-text", f"the text contains the marker {observation.leaked_marker}")
 
 
 def _requested_checks(reply: ClientReply, sample: Sample) -> Iterator[Failure]:

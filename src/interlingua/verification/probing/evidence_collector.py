@@ -71,6 +71,9 @@ class EvidenceCollector:
             match missing_evidence(sample, observation, judgement, evidence, self._dialect):
                 case "repetition":
                     evidence = msgspec.structs.replace(evidence, repetition=await self._repeat(sample))
+                case "streams":
+                    judgements = (*evidence.streams, await self._repeat_stream(sample))
+                    evidence = msgspec.structs.replace(evidence, streams=judgements)
                 case "prompt":
                     check = await self._check_prompt(sample, observation.reply.input_tokens)
                     evidence = msgspec.structs.replace(evidence, prompt=check)
@@ -87,6 +90,10 @@ class EvidenceCollector:
             return repetition
         judgement = judge(observe(raw.recording, sample, self._dialect), sample)
         return msgspec.structs.replace(repetition, is_same_reply=True, judgement=judgement)
+
+    async def _repeat_stream(self, sample: Sample) -> Judgement:
+        recording = await self._sender.send(self._writer.write(sample, stream=True), stream=True)
+        return judge(observe(recording, sample, self._dialect), sample)
 
     async def _check_prompt(self, sample: Sample, tokens_with_tools: int) -> PromptCheck:
         digest = request_digest({"tools": sample.tools})
