@@ -1,9 +1,9 @@
 """Attribution of failures whose true causes are known: scripted engines, and the fault server.
 
-python -m bench.attribution              all samples, some minutes; writes docs/attribution.md
-python -m bench.attribution --every 10   a tenth of the samples; prints the page instead
+python -m bench.attribution             a third of the samples, some minutes; writes docs/attribution.md
+python -m bench.attribution --every 1   all samples; prints the page instead
 
-Each scripted engine has one fault. All samples of `interlingua verify` are sent to it, as a stream and whole, and each
+Each scripted engine has one fault. Samples of `interlingua verify` are sent to it, as a stream and whole, and each
 failure is attributed. The fault server gets one request for each scenario of its upstream faults.
 """
 
@@ -27,6 +27,7 @@ from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Settings, Upstream
 from interlingua.verification.attribution import Attribution
 from interlingua.verification.attribution.token_counts import measure_token_ratio, native_size
+from interlingua.verification.card.formats import format_share
 from interlingua.verification.judging.judge import judge
 from interlingua.verification.judging.observation import observe
 from interlingua.verification.probing.engine_sender import EngineSender
@@ -55,6 +56,8 @@ SCENARIO_CAUSES = {
 }
 """True causes of the scenarios; of all others: transport."""
 TIMEOUT_SECONDS = 2.0
+SAMPLE_STEP = 3
+"""One sample in this number is used for the page."""
 
 
 @dataclass
@@ -160,7 +163,7 @@ def share(tallies: Iterable[Tally]) -> str:
     """Return the share of failures that are attributed right, with the counts."""
     known = list(tallies)
     right, failures = sum(tally.right for tally in known), sum(tally.failures for tally in known)
-    return f"{right:,} of {failures:,} ({100 * right / max(failures, 1):.1f} %)"
+    return f"{right:,} of {failures:,} ({format_share(right / max(failures, 1))})"
 
 
 def page(
@@ -229,12 +232,12 @@ def _cell(tally: Tally) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="use each Nth sample, and print the page")
+    parser.add_argument("--every", type=int, default=0, metavar="N", help="use each Nth sample, and print the page")
     args = parser.parse_args()
-    samples = builtin_samples()[:: args.every]
+    samples = builtin_samples()[:: args.every or SAMPLE_STEP]
     server = asyncio.run(measure_fault_server(upstream_scenarios()))
     text = page(measure_engines(KINDS, DIALECTS, samples), server, len(samples), DIALECTS)
-    if args.every == 1:
+    if not args.every:
         PAGE.write_text(text, encoding="utf-8")
     else:
         print(text)

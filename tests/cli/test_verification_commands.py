@@ -18,18 +18,10 @@ from typing import NamedTuple
 import pytest
 
 from interlingua.cli import main
-from interlingua.dialects.registry import get_dialect
-from interlingua.faults.engines import ENGINE_FAULTS, NO_ENGINE_FAULT, FaultMix
-from interlingua.faults.engines.engine_server import start_engine_server
+from interlingua.faults.engines import ENGINE_FAULTS
 from interlingua.faults.upstream.script import send_response, wait
 from interlingua.faults.upstream.server import UpstreamServer
-from interlingua.gateway.demo.planner import plan_reply
-from interlingua.verification.samples.answer_key import AnswerKey
-from interlingua.verification.samples.builtin import builtin_samples
-
-KIMI = get_dialect("kimi_k2")
-MODEL = "demo/kimi_k2"
-ANSWERS = AnswerKey(builtin_samples(), lambda body: plan_reply(body, KIMI))
+from tests.support.scripted_engine import MODEL, run_engine
 
 
 class CommandResult(NamedTuple):
@@ -61,17 +53,14 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 @pytest.fixture(scope="module")
 def healthy() -> Iterator[str]:
-    server = start_engine_server(FaultMix(MODEL, KIMI, ANSWERS, [NO_ENGINE_FAULT], 0.0))
-    yield server.url
-    server.stop()
+    with run_engine() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
 def faulty() -> Iterator[str]:
-    faults = [ENGINE_FAULTS[name] for name in ("parser-swallows", "finish-stop")]
-    server = start_engine_server(FaultMix(MODEL, KIMI, ANSWERS, faults, 0.5))
-    yield server.url
-    server.stop()
+    with run_engine("parser-swallows", "finish-stop", share=0.5) as url:
+        yield url
 
 
 @pytest.fixture
@@ -107,12 +96,9 @@ def test_doctor_fails_if_something_is_wrong(cli: Cli, faulty: str) -> None:
 
 
 def test_strict_doctor_fails_if_something_is_odd(cli: Cli) -> None:
-    server = start_engine_server(FaultMix(MODEL, KIMI, ANSWERS, [ENGINE_FAULTS["finish-stop"]], 1.0))
-    try:
-        assert cli("doctor", "--base-url", server.url).status == 0
-        assert cli("doctor", "--base-url", server.url, "--strict").status == 1
-    finally:
-        server.stop()
+    with run_engine("finish-stop") as url:
+        assert cli("doctor", "--base-url", url).status == 0
+        assert cli("doctor", "--base-url", url, "--strict").status == 1
 
 
 def test_dead_url(cli: Cli) -> None:
@@ -263,10 +249,9 @@ def test_errors_have_hints(cli: Cli, healthy: str, argv: list[str], message: str
 
 def test_interrupt_prints_the_card_of_the_results_so_far(tmp_path: Path) -> None:
     """On a terminal, the progress is one line that is updated."""
-    server = start_engine_server(FaultMix(MODEL, KIMI, ANSWERS, [NO_ENGINE_FAULT], 0.0), pace_seconds=0.15)
     parent, child = pty.openpty()
-    command = [sys.executable, "-m", "interlingua", "verify", "--base-url", server.url, "--parallel", "2"]
-    try:
+    with run_engine(pace_seconds=0.15) as url:
+        command = [sys.executable, "-m", "interlingua", "verify", "--base-url", url, "--parallel", "2"]
         process = subprocess.Popen(
             [*command, "--log", "run.jsonl"],
             cwd=tmp_path,
@@ -282,9 +267,7 @@ def test_interrupt_prints_the_card_of_the_results_so_far(tmp_path: Path) -> None
         assert process.returncode == 130
         assert re.search(r"\d+ of 200 requests are done: the run is not complete", out)
         assert "continue with: interlingua verify --resume run.jsonl" in _read_until(parent, "resume run")
-    finally:
-        os.close(parent)
-        server.stop()
+    os.close(parent)
 
 
 def _read_until(descriptor: int, pattern: str) -> str:

@@ -52,7 +52,14 @@ def test_whole_reply_is_read_as_clients_read_it(api: str) -> None:
     assert reply.text == "Let me see."
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("read", {"path": "a"})]
     assert (reply.finish_reason, reply.has_ended, reply.output_tokens) == (FINISHES[api], True, 7)
+    assert reply.wants_tools
     assert reply.deltas == ()
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_text_does_not_ask_for_tools(api: str) -> None:
+    body = reply_writer_for(API_BY_NAME[api]).complete_reply("Hello.")
+    assert not read_reply(recorded(json.dumps(body).encode(), WIRES[api], stream=False)).wants_tools
 
 
 @pytest.mark.parametrize("api", WIRES)

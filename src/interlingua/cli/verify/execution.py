@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +284,9 @@ def _log_path(args: argparse.Namespace, header: RunHeader) -> Path:
     if args.resume or args.log:
         return Path(args.resume or args.log)
     model = re.sub(r"[^a-z0-9.]+", "-", header.model.lower()).strip("-.") or "model"
-    return Path(f"verify-{model[-60:]}-{datetime.now().strftime('%Y%m%d-%H%M%S')}.jsonl")
+    stem = f"verify-{model[-60:]}-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(path for name in names if not (path := Path(f"{name}.jsonl")).exists())
 
 
 def _print_estimate(plan: _Plan, target: Target, price: Price | None, notes: tuple[str, ...], done: int) -> None:

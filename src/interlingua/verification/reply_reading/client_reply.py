@@ -14,6 +14,8 @@ __all__ = ["CallDelta", "ClientCall", "ClientReply", "ReplyAssembler", "as_count
 
 TOOL_CALL_FINISHES = frozenset({"tool_calls", "tool_use", "function_call"})
 """Finish reasons of the wires that tell the client to run tools. Responses has none."""
+RESPONSE_COMPLETED = "completed"
+"""Status of a complete response of Responses."""
 
 
 class CallDelta(msgspec.Struct, frozen=True):
@@ -56,8 +58,9 @@ class ClientReply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wants_tools(self) -> bool:
-        """True if the finish reason tells the client to run tools."""
-        return self.finish_reason in TOOL_CALL_FINISHES
+        """True if the finish reason tells the client to run tools. Responses has none: there the calls do."""
+        is_response_with_calls = self.finish_reason == RESPONSE_COMPLETED and bool(self.calls)
+        return self.finish_reason in TOOL_CALL_FINISHES or is_response_with_calls
 
 
 class _OpenCall(msgspec.Struct):
