@@ -33,12 +33,12 @@ QUICK_SAMPLES = [
 
 
 async def attribute_failures(
-    fault: EngineFault, dialect_name: str, kind: EngineKind, samples: list[Sample]
+    fault: EngineFault, dialect_name: str, kind: EngineKind, samples: list[Sample], wire: str = "openai-chat"
 ) -> list[tuple[str, Attribution]]:
     """Send the samples to an engine with this fault, and attribute the failures."""
     dialect = get_dialect(dialect_name)
-    sender = EngineSender(ScriptedEngine("m", dialect, ANSWERS, fault, kind))
-    writer = RequestWriter("openai-chat", "m", settings=RequestSettings(max_tokens=4096))
+    sender = EngineSender(ScriptedEngine("m", dialect, ANSWERS, fault, kind), wire)
+    writer = RequestWriter(wire, "m", settings=RequestSettings(max_tokens=4096))
     collector = EvidenceCollector(sender, writer, "" if kind == "provider" else kind, dialect)
     attributions = []
     for sample in samples:
@@ -60,6 +60,16 @@ def test_every_fault_is_attributed_to_its_cause(fault: EngineFault) -> None:
     assert attributions, "the fault causes no failure"
     assert {attribution.cause for _, attribution in attributions} == {fault.cause}, attributions
     assert all(attribution.reasons for _, attribution in attributions)
+
+
+@pytest.mark.parametrize("wire", ["anthropic-messages", "openai-responses"])
+@pytest.mark.parametrize(
+    "fault", ["model-wrong-tool", "template-drops-tools", "parser-no-arguments", "parser-missing", "refuses-names"]
+)
+def test_faults_are_attributed_in_every_api(fault: str, wire: str) -> None:
+    attributions = asyncio.run(attribute_failures(ENGINE_FAULTS[fault], "kimi_k2", "vllm", QUICK_SAMPLES, wire))
+    assert attributions
+    assert {attribution.cause for _, attribution in attributions} == {ENGINE_FAULTS[fault].cause}, attributions
 
 
 def test_model_that_varies_is_not_mistaken_for_a_parser() -> None:

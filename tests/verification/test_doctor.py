@@ -179,7 +179,19 @@ def test_checks_that_take_too_long_are_skipped() -> None:
     found = statuses(report)
     assert found["stream"] == "ok"
     assert found["tool call"] == "skipped"
-    assert "--timeout" in next(check.message for check in report.checks if check.check == "tool call")
+
+
+class SilentModel(EngineSender):
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        await asyncio.sleep(60)
+        return await super().send(body, stream=stream, wire=wire)
+
+
+def test_model_that_never_answers_is_wrong() -> None:
+    report = report_on(SilentModel(engine()), seconds=0.5)
+    found = next(check for check in report.checks if check.check == "stream")
+    assert (found.status, "--timeout" in found.fix) == ("wrong", True)
+    assert report.count("skipped") > 5
 
 
 def test_image_is_a_valid_png() -> None:

@@ -92,7 +92,9 @@ def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespac
         lines = [line for report in reports for line in _report_lines(report, styler)]
         console.write("".join(f"{line}\n" for line in lines).encode())
     counts = {status: sum(report.count(status) for report in reports) for status in ("ok", "odd", "wrong")}
-    console.print_stderr(f"{counts['ok']} ok, {counts['odd']} odd, {counts['wrong']} wrong")
+    unchecked = sum(report.count("skipped") for report in reports)
+    rest = f", {unchecked} not checked" if unchecked else ""
+    console.print_stderr(f"{counts['ok']} ok, {counts['odd']} odd, {counts['wrong']} wrong{rest}")
     return 1 if counts["wrong"] or (args.strict and counts["odd"]) else 0
 
 

@@ -160,6 +160,7 @@ async def _run(plan: _Plan, stored: StoredRun | None) -> int:
     async with open_session() as session:
         model = args.model or await _only_model(plan, session)
         route = _find_route(plan.routes, model)
+        console.print_stderr(f"asking {route.upstream.url} for a first reply, at most {args.timeout:g} s …")
         client = ProbeClient(session, route, args.timeout)
         target = await find_target(client, route)
         require_upstream(target.facts, route.upstream.url, route.model, KEY_HINT)

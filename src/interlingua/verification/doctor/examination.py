@@ -37,6 +37,7 @@ from interlingua.wires import WIRES
 
 __all__ = ["LimitedSender", "examine"]
 
+FIRST_CHECK = "stream"
 _NEED_CALLS = frozenset(
     {
         "special tokens",
@@ -74,7 +75,7 @@ class LimitedSender:
 def _checks(api: str) -> list[tuple[str, Check]]:
     """Return the checks of a model, in the order of the report. The first ones matter most and start first."""
     checks: list[tuple[str, Check]] = [
-        ("stream", check_stream),
+        (FIRST_CHECK, check_stream),
         ("tool call", check_calls),
         ("tools in prompt", check_template),
         ("special tokens", check_special_tokens),
@@ -133,6 +134,14 @@ async def examine(
     return _report(route, model, checks, start, limited, probe.tokens)
 
 
+def _timed_out(name: str, seconds: float) -> CheckResult:
+    """Return the result of a check that took too long. Without a first reply, the model does not work at all."""
+    message = f"no answer within {seconds:g} s"
+    if name == FIRST_CHECK:
+        return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
+    return skipped(name, message)
+
+
 def _without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
     """Return the checks. If no call works, the checks that need one say so instead of repeating the problem."""
     calls = [check for check in checks if check.check.startswith("tool call")]
@@ -172,7 +181,7 @@ async def _run_checks(
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
                 found = await check(probe)
         except TimeoutError:
-            found = skipped(name, f"no answer within {seconds:g} s; give it more time with --timeout")
+            found = _timed_out(name, seconds)
         except InterlinguaError as error:
             found = skipped(name, f"the request cannot be written for this API: {error}")
         return found if isinstance(found, list) else [found]

@@ -21,7 +21,7 @@ from interlingua.verification.judging.failure import Judgement
 from interlingua.verification.judging.judge import judge
 from interlingua.verification.judging.observation import Observation, observe
 from interlingua.verification.probing.raw_text import TOKEN_ID_ENGINES, RawTextSource
-from interlingua.verification.probing.request_writer import RequestWriter
+from interlingua.verification.probing.request_writer import CHAT_WIRE, RequestWriter
 from interlingua.verification.probing.sender import Sender
 from interlingua.verification.reply_reading import read_reply
 from interlingua.verification.samples.sample import Sample, request_digest
@@ -102,7 +102,7 @@ class EvidenceCollector:
         return self._prompt_checks[digest]
 
     async def _measure_prompt(self, sample: Sample, tokens_with_tools: int) -> PromptCheck:
-        if self._engine in TOKEN_ID_ENGINES and self._writer.wire == "openai-chat":
+        if self._engine in TOKEN_ID_ENGINES:
             counts = [await self._count_tokens(sample, with_tools=with_tools) for with_tools in (True, False)]
             if all(counts):
                 return PromptCheck(*counts)
@@ -112,7 +112,7 @@ class EvidenceCollector:
         return PromptCheck(tokens_with_tools, reply.input_tokens)
 
     async def _count_tokens(self, sample: Sample, *, with_tools: bool) -> int:
-        body = self._writer.write(sample, stream=False)
+        body = self._writer.write(sample, stream=False, wire=CHAT_WIRE)
         names = ("model", "messages", *(("tools",) if with_tools else ()), "chat_template_kwargs")
         answer = await self._sender.call_server("/tokenize", {name: body[name] for name in names if name in body})
         count = (answer or {}).get("count")

@@ -28,6 +28,8 @@ from interlingua.verification.recording import Arrival, Recording
 
 __all__ = ["ProbeClient", "open_session"]
 
+MAX_SERVER_SECONDS = 3.0
+"""Longest time for a GET request to a path outside the API: servers that have it answer at once."""
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """Larger replies are cut here. The token limit of the requests keeps them far below."""
 
@@ -68,7 +70,8 @@ class ProbeClient:
         url = URL(f"{root}{path}", encoded=True)
         headers = headers_for(self._route, "", {}, "", stream=False)
         data = None if body is None else encode_json(body)
-        recording = await self._exchange(self._route, url, data, headers, stream=False)
+        seconds = min(self._timeout_seconds, MAX_SERVER_SECONDS if data is None else self._timeout_seconds)
+        recording = await self._exchange(self._route, url, data, headers, stream=False, seconds=seconds)
         return read_full_object(recording.body.decode("utf-8", "replace")) if recording.is_success else None
 
     def _with_wire(self, wire: str | None) -> Route:
@@ -78,18 +81,25 @@ class ProbeClient:
         return msgspec.structs.replace(self._route, upstream=upstream)
 
     async def _exchange(
-        self, route: Route, url: URL, data: bytes | None, headers: Mapping[str, str], stream: bool
+        self,
+        route: Route,
+        url: URL,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        stream: bool,
+        seconds: float | None = None,
     ) -> Recording:
+        limit = seconds or self._timeout_seconds
         start = time.monotonic()
         response = _Response(start)
         fields: dict[str, Any] = {}
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(limit):
                 async with await send_request(self._session, route, url, data, headers) as reply:
                     fields = {"status": reply.status, "content_type": reply.headers.get("content-type", "")}
                     await response.read(reply)
         except TimeoutError:
-            fields["error"] = f"no complete reply within {self._timeout_seconds:g} s"
+            fields["error"] = f"no complete reply within {limit:g} s"
         except UpstreamFailed as error:
             fields |= {"error": str(error), "retry_after": error.retry_after, "is_unreachable": error.unreachable}
             fields.setdefault("status", error.upstream_status)

@@ -9,7 +9,7 @@ import msgspec
 
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.common.schema.resolver import as_list, as_mapping
-from interlingua.verification.probing.request_writer import RequestWriter
+from interlingua.verification.probing.request_writer import CHAT_WIRE, RequestWriter
 from interlingua.verification.probing.sender import Json, Sender
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading.client_reply import as_count, as_text
@@ -48,8 +48,11 @@ class RawTextSource:
         self._engine = engine
 
     async def repeat(self, sample: Sample) -> RawText:
-        """Repeat the request as a whole reply, with the fields that make this server show the model's text."""
-        if self._writer.wire != "openai-chat":
+        """Repeat the request as a whole reply, with the fields that make this server show the model's text.
+
+        Only chat completions have such fields. Model servers have that API beside the others.
+        """
+        if self._writer.wire != CHAT_WIRE and self._engine not in (*TOKEN_ID_ENGINES, "llama.cpp"):
             return RawText()
         if self._engine in TOKEN_ID_ENGINES:
             raw = await self._repeat_with(sample, return_token_ids=True)
@@ -63,8 +66,8 @@ class RawTextSource:
         return raw
 
     async def _repeat_with(self, sample: Sample, **fields: Any) -> RawText:
-        body = self._writer.write(sample, stream=False) | fields
-        recording = await self._sender.send(body, stream=False)
+        body = self._writer.write(sample, stream=False, wire=CHAT_WIRE) | fields
+        recording = await self._sender.send(body, stream=False, wire=CHAT_WIRE)
         reply = read_full_object(recording.body.decode("utf-8", "replace")) if recording.is_success else None
         if reply is None:
             return RawText()
@@ -90,7 +93,7 @@ class RawTextSource:
 
     async def _ask_raw(self, sample: Sample) -> RawText:
         """Render the prompt with /tokenize and complete it without the chat API."""
-        body = self._writer.write(sample, stream=False)
+        body = self._writer.write(sample, stream=False, wire=CHAT_WIRE)
         names = ("model", "messages", "tools", "chat_template_kwargs")
         rendered = await self._sender.call_server(
             "/tokenize", {name: body[name] for name in names if name in body} | {"add_generation_prompt": True}

@@ -10,7 +10,7 @@ from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from interlingua.verification.samples.sample import Sample
 
-__all__ = ["RequestSettings", "RequestWriter"]
+__all__ = ["CHAT_WIRE", "RequestSettings", "RequestWriter"]
 
 Json = dict[str, Any]
 CHAT_WIRE = "openai-chat"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Mapping
 from typing import Any
@@ -108,10 +109,11 @@ def _detect_gateway(models: ServerAnswer) -> str:
 
 
 async def _detect_by_paths(sender: Sender) -> str:
-    for path in SERVER_PATHS:
-        if name := detect_by_path(path, ServerAnswer(await sender.call_server(path) or {}, {})):
-            return name
-    return ""
+    answers = await asyncio.gather(*(sender.call_server(path) for path in SERVER_PATHS))
+    names = (
+        detect_by_path(path, ServerAnswer(answer or {}, {})) for path, answer in zip(SERVER_PATHS, answers, strict=True)
+    )
+    return next(filter(None, names), "")
 
 
 async def _read_version(sender: Sender, engine: str) -> str:

@@ -96,4 +96,4 @@ def _first_request_error(recording: Recording, error: str, key_hint: str) -> Bad
         return BadInput(f"the upstream refuses the API key: {error}", key_hint)
     status = f" with status {recording.status}" if recording.status else ""
     hint = "check --model" if recording.status == 404 or _MODEL_MESSAGE.search(error) else "see `interlingua doctor`"
-    return BadInput(f"the upstream refuses a simple request{status}: {error}", hint)
+    return BadInput(f"a simple request fails{status}: {error}", hint)
