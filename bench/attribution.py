@@ -201,6 +201,8 @@ vLLM and SGLang return the ids of the tokens that the model wrote, and llama.cpp
 shows who changed it. A provider shows nothing but its API. There the reply itself, the counted tokens and a comparison
 of streams with whole replies have to do, and the card says *likely* instead of *certain*.
 
+The rules were written with these faults in view. Faults that nobody has thought of will be attributed less well.
+
 ## Scripted engines
 
 Each cell: failures that are attributed right, of all failures; then the wrong causes.
