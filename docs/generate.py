@@ -19,6 +19,7 @@ import msgspec
 
 import interlingua as il
 from docs.request_fields import FIELDS, translate_field
+from docs.verification_page import verification_page
 from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
@@ -693,6 +694,7 @@ PAGES = {
     "agents.md": agents_page,
     "trace.md": trace_page,
     "commands.md": commands_page,
+    "verification.md": verification_page,
     "openapi.json": openapi_page,
 }
 

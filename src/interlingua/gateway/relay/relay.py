@@ -209,15 +209,8 @@ class Relay:
                 body = await client_request.body.decode_in_thread(
                     client_request.client_id, self._gateway.work_threads, self._memory
                 )
-<<<<<<< HEAD
-                return await ServerToolLoop(self, client_request, body, tools).run()
-            failover, routes = self._open_failover(client_request, routes, replay)
-=======
                 return await ServerToolLoop(self, client_request, body, tools, settings.limits.seals).run()
-            failover = UpstreamFailover(
-                self._upstream_access(), client_request, self._exchange, self._observer, self._memory
-            )
->>>>>>> agents
+            failover, routes = self._open_failover(client_request, routes, replay)
             return await (
                 self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
             )

@@ -101,6 +101,15 @@ class Routes:
         routes = [route for id in self._model_ids.listed_ids for route in self._find(id)]
         return list(dict.fromkeys((route.name, route.model) for route in routes if route.name != DEMO_UPSTREAM))
 
+    def configured_routes(self, upstream: str) -> list[Route]:
+        """Return the routes to this upstream that the settings list, each model once."""
+        routes = [route for id in self._model_ids.listed_ids for route in self._find(id) if route.name == upstream]
+        return list({route.model: route for route in routes}.values())
+
+    def upstream_route(self, upstream: str, model: str = "") -> Route:
+        """Return the route to a model of this upstream, with the upstream's settings only."""
+        return self._route(ModelTarget(Model(upstream=upstream), model))
+
     def find(self, model_id: str, api: str = "") -> list[Route]:
         """Return the routes for this model id, in order. Raise UnknownModel if there is none.
 
