@@ -99,6 +99,7 @@ def test_waterfall_of_thinking_text_and_call() -> None:
         ("prepare", 0.0, 0.1, "local"),
         ("connect", 0.1, 0.12, "local"),
         ("wait", 0.12, 0.5, "local"),
+        ("other", 0.5, 0.6, ""),
         ("thinking", 0.6, 0.7, ""),
         ("text", 0.7, 0.8, ""),
         ("call", 0.8, 0.9, "ls"),

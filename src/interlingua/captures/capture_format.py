@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypedDict, TypeVar
 import msgspec
 from msgspec import Struct
 
+from interlingua.core.options import ArgumentsPolicy, Delivery, ReasoningPolicy
 from interlingua.errors import BadInput
 from interlingua.events import Finding
 
@@ -53,9 +54,9 @@ class RouteFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     profile: str = ""
     dialect: str = "auto"
     prefill: str = ""
-    delivery: str = "stream"
-    arguments: str = "repair"
-    reasoning: str = "keep"
+    delivery: Delivery = "stream"
+    arguments: ArgumentsPolicy = "repair"
+    reasoning: ReasoningPolicy = "keep"
     input_tokens: int = 0
     """Estimated input tokens that the client is told before the upstream has counted them."""
 

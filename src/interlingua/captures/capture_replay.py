@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast, get_args
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from interlingua.captures.capture_format import (
     read_capture,
 )
 from interlingua.common.jsontext.codec import read_full_object
-from interlingua.core.options import ArgumentsPolicy, Delivery, Options, ReasoningPolicy
+from interlingua.core.options import Options
 from interlingua.core.tool_choice import ToolChoice, read_tool_choice
 from interlingua.core.tools import Tool
 from interlingua.errors import BadInput, InterlinguaError
@@ -221,20 +221,14 @@ def _options(
     reply_id = request.id.removeprefix(REQUEST_ID_PREFIX) if request else ""
     return Options(
         prefill=route.prefill if route else "",
-        delivery=cast(Delivery, _one_of(Delivery, route.delivery if route else "")),
-        arguments=cast(ArgumentsPolicy, _one_of(ArgumentsPolicy, route.arguments if route else "")),
-        reasoning=cast(ReasoningPolicy, _one_of(ReasoningPolicy, route.reasoning if route else "")),
+        delivery=route.delivery if route else "stream",
+        arguments=route.arguments if route else "repair",
+        reasoning=route.reasoning if route else "keep",
         served_as=client_model if client_model != model else "",
         reply_id=reply_id if reply_id.isalnum() and reply_id.isascii() and len(reply_id) <= 64 else "",
         created=int(request.unix_time) if request else 0,
         input_tokens=route.input_tokens if route else 0,
     )
-
-
-def _one_of(literal: Any, value: str) -> str:
-    """Return the value if the type has it, else the first value of the type, which is the default."""
-    values: tuple[str, ...] = get_args(literal)
-    return value if value in values else values[0]
 
 
 def _content_type(captured: CapturedExchange, is_stream: bool) -> str:

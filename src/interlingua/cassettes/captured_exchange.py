@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from interlingua.captures.capture_format import CapturedExchange, ClientRequestLine, EndLine, UpstreamRequestLine
+from typing import Any
+
+from interlingua.captures.capture_format import (
+    CapturedExchange,
+    ClientRequestLine,
+    EndLine,
+    RouteFacts,
+    UpstreamRequestLine,
+)
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.errors import BadInput
+from interlingua.upstreams.profile import UNKNOWN
 
 __all__ = ["record_captured"]
 
@@ -27,16 +36,35 @@ def record_captured(captured: CapturedExchange) -> RecordedExchange:
     return record_exchange(
         wire=request.wire,
         body=body,
-        upstream=RecordedUpstream(
-            wire=str(summary.get("upstream_wire") or ""),
-            model=str(summary.get("upstream_model") or ""),
-            name=str(summary.get("upstream") or ""),
-            dialect=str(summary.get("dialect") or "auto"),
-        ),
+        upstream=_recorded_upstream(attempts[-1].route, summary),
         pieces=[(line.at - sent_at, line.data) for line in captured.received],
         status=int(summary.get("upstream_status") or 200),
         reply_id=request.id.removeprefix(REQUEST_ID_PREFIX),
         created=created,
         completed=created + int(ends[-1].at),
+        input_tokens=attempts[-1].route.input_tokens if attempts[-1].route else 0,
         is_complete=summary.get("outcome") == "ok",
+    )
+
+
+def _recorded_upstream(route: RouteFacts | None, summary: dict[str, Any]) -> RecordedUpstream:
+    """Return how the reply is read. Captures of older versions have only the summary."""
+    dialect = str(summary.get("dialect") or "auto")
+    if route is None:
+        return RecordedUpstream(
+            wire=str(summary.get("upstream_wire") or ""),
+            model=str(summary.get("upstream_model") or ""),
+            name=str(summary.get("upstream") or ""),
+            dialect=dialect,
+        )
+    return RecordedUpstream(
+        wire=route.wire,
+        model=route.model,
+        name=route.upstream,
+        profile=route.profile or UNKNOWN,
+        dialect=dialect,
+        prefill=route.prefill,
+        delivery=route.delivery,
+        arguments=route.arguments,
+        reasoning=route.reasoning,
     )

@@ -113,7 +113,9 @@ def _attempts(captured: CapturedExchange) -> list[_Attempt]:
 
 def _content_segments(attempt: _Attempt, events: Iterable[TimedEvent], number: int) -> list[Segment]:
     """Return what the reply consisted of, and the gaps in it."""
-    changes = _content_changes(events) or [(attempt.reads[0], "other", "")]
+    changes = _content_changes(events)
+    if not changes or changes[0][0] > attempt.reads[0]:  # the first message has no content
+        changes.insert(0, (attempt.reads[0], "other", ""))
     segments: list[Segment] = []
     for index, (start, kind, label) in enumerate(changes):
         end = changes[index + 1][0] if index + 1 < len(changes) else attempt.reads[-1]

@@ -15,8 +15,9 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from interlingua.captures.capture_format import decode_capture
+from interlingua.captures.capture_format import SentLine, decode_capture
 from interlingua.captures.capture_replay import plan_replay, replay_reply
+from interlingua.cassettes import read_cassette, translate_recording
 from interlingua.cli import main
 from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.capture_files import CaptureFiles
@@ -178,7 +179,7 @@ def run_command(*argv: str) -> bytes:
         sys.stdout = before
 
 
-@pytest.mark.parametrize("format", ["html", "capture", "report", "curl", "curl-upstream", "fixture"])
+@pytest.mark.parametrize("format", ["html", "capture", "cassette", "report", "curl", "curl-upstream", "fixture"])
 def test_exports(files: CaptureFiles, format: str) -> None:
     async def use(get: Get) -> None:
         response = await get(f"/api/exchanges/{IDS[0]}/export/{format}")
@@ -188,6 +189,10 @@ def test_exports(files: CaptureFiles, format: str) -> None:
         assert data
         if format == "capture":
             assert decode_capture(data.splitlines(), "x") == files.load(IDS[0])
+        if format == "cassette":
+            (recorded,) = read_cassette(data.decode(), "x")
+            sent = b"".join(line.data for line in files.load(IDS[0]).lines_of(SentLine))
+            assert translate_recording(recorded, "anthropic-messages", stream=True) == sent
 
     run(files, use)
 

@@ -64,7 +64,6 @@ class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
     findings: dict[str, FindingHelp]
     problems: list[str]
     """Files that could not be read."""
-    has_cassettes: bool = False
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 import msgspec
 
 from interlingua.captures.capture_format import encode_capture
+from interlingua.cassettes.captured_exchange import record_captured
+from interlingua.cassettes.cassette_files import cassette_name
+from interlingua.cassettes.cassette_format import write_cassette
 from interlingua.gateway.inspector.analyses import Analyses, versions
 from interlingua.inspection.exports import bug_report, curl_command, fixture_row
 
 __all__ = ["EXPORTS", "Export", "export_exchange"]
 
-EXPORTS = ("html", "capture", "fixture", "report", "curl", "curl-upstream")
+EXPORTS = ("html", "capture", "cassette", "fixture", "report", "curl", "curl-upstream")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -46,6 +49,9 @@ def export_exchange(analyses: Analyses, id: str, format: str, options: Mapping[s
         return Export(f"{stem}.html", "text/html", export_page(analyses, id))
     if format == "capture":
         return Export(f"{stem}.jsonl", "application/x-ndjson", encode_capture(captured))
+    if format == "cassette":
+        recorded = record_captured(captured)
+        return Export(cassette_name(recorded), "application/yaml", write_cassette([recorded]).encode())
     if format == "fixture":
         row = fixture_row(captured, options.get("name") or f"captured {stem[-8:]}")
         return Export(row.file, "text/plain", f"# Append to tests/data/fixtures/{row.file}.\n\n{row.text}".encode())

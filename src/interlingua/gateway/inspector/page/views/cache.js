@@ -129,7 +129,7 @@ function turnChart(turns, id) {
     h(
       "table",
       { class: "turn-table" },
-      h("thead", {}, h("tr", {}, ["Turn", "Prompt", "Read again", "First difference", "By", "Cached, reported"].map((name) => h("th", { scope: "col" }, name)))),
+      h("thead", {}, h("tr", {}, ["Turn", "Prompt", "Read again", "First difference", "By", "Cached, reported"].map((name) => h("th", { scope: "col", class: ["Read again", "Cached, reported"].includes(name) ? "number" : null }, name)))),
       h(
         "tbody",
         {},

@@ -31,6 +31,7 @@ export function exchangeView(id, tab, query, onClose) {
   const panel = h("div", { class: "tab-panel", role: "tabpanel", id: "tab-panel", tabindex: "-1" });
   const element = h("article", { class: "exchange" }, head, tabList, panel);
   const controller = new AbortController();
+  const exports = isExported ? null : exportMenu(id, controller.signal);
   let detail = null;
   let shown = null; // {name, refresh, stop}
   let isStale = false;
@@ -94,7 +95,7 @@ export function exchangeView(id, tab, query, onClose) {
         backButton(),
         h("h2", { title: one.title }, visible(one.title || one.path || one.id)),
         turnLinks(),
-        isExported ? null : exportMenu(id),
+        exports,
       ),
       routeLine(one),
       factsLine(one),

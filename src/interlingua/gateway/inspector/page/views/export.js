@@ -15,8 +15,8 @@ const COMMANDS = [
   ["curl-upstream", "Copy curl to the upstream"],
 ];
 
-/** Button with the menu of exports. */
-export function exportMenu(id) {
+/** Button with the menu of exports. `signal` ends its listeners. */
+export function exportMenu(id, signal) {
   const status = h("p", { class: "export-status", role: "status" });
   const items = [
     ...FORMATS.map(([format, title, about]) => item(title, about, () => download(format))),
@@ -38,7 +38,7 @@ export function exportMenu(id) {
   });
   document.addEventListener("click", (event) => {
     if (details.open && !details.contains(event.target)) details.open = false;
-  });
+  }, { signal });
 
   async function download(format) {
     await report(async () => `Saved ${await getExport(id, format)}.`);

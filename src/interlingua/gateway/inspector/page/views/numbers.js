@@ -109,11 +109,11 @@ function pointTable(points, format) {
     const ordered = [...values].sort((a, b) => a - b);
     return h("tr", {}, h("th", { scope: "row" }, name), [ordered[0], ordered[Math.floor(ordered.length / 2)], ordered[ordered.length - 1]].map((value) => h("td", { class: "number" }, format(value))), h("td", { class: "number" }, count(values.length)));
   };
-  return h("table", {}, h("thead", {}, h("tr", {}, ["Model", "Least", "Median", "Most", "Exchanges"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, [...byName].map(([name, values]) => row(name, values))));
+  return h("table", {}, h("thead", {}, h("tr", {}, ["Model", "Least", "Median", "Most", "Exchanges"].map((name, index) => h("th", { scope: "col", class: index ? "number" : null }, name)))), h("tbody", {}, [...byName].map(([name, values]) => row(name, values))));
 }
 
 function seriesTable(series) {
-  return h("table", {}, h("thead", {}, h("tr", {}, ["Name", "Number"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, series.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: "number" }, count(one.counts.reduce((sum, number) => sum + number, 0)))))));
+  return h("table", {}, h("thead", {}, h("tr", {}, ["Name", "Number"].map((name, index) => h("th", { scope: "col", class: index ? "number" : null }, name)))), h("tbody", {}, series.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: "number" }, count(one.counts.reduce((sum, number) => sum + number, 0)))))));
 }
 
 function bucketName(seconds) {

@@ -5,6 +5,7 @@ import { brief, parsePayload, pretty } from "../lib/chunks.js";
 import { h, icon, marked, replace } from "../lib/dom.js";
 import { apiName, count, duration, oneLine, plural, rem } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
+import { routeUrl } from "../lib/router.js";
 import { state } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
 import { foldReply, messageKind, stepKind, stepText } from "./reply_state.js";
@@ -17,7 +18,7 @@ const MAX_SHOWN_SOURCES = 30;
 const COLUMN_NAMES = ["upstream", "steps", "client"];
 
 /** Create the tab. `query` may have the changes of “What if”. */
-export function replyTab(id, query) {
+export function replyTab(id, query, getDetail) {
   let messages = [];
   let lines = []; // [message, line] of each row
   let firstLine = []; // first row of each message
@@ -44,7 +45,7 @@ export function replyTab(id, query) {
   const clock = h("output", { class: "clock" });
   const playButton = h("button", { class: "icon-button", type: "button", onClick: togglePlay });
   const speed = h("select", { "aria-label": "Speed" }, SPEEDS.map(([value, name]) => h("option", { value, selected: value === "1" }, name)));
-  const nextFinding = h("button", { type: "button", onClick: () => jumpToFinding(1), title: "Next finding (f)" }, icon("flag"), "Next finding");
+  const nextFinding = h("button", { type: "button", class: "next-finding", onClick: () => jumpToFinding(1), title: "Next finding (f)", "aria-label": "Next finding" }, icon("flag"), h("span", { class: "label" }, "Next finding"));
   const transport = h("div", { class: "transport", role: "group", "aria-label": "Playback" }, playButton, speed, h("div", { class: "scrubber" }, density, slider), clock, nextFinding);
   const soFar = h("section", { class: "so-far", "aria-label": "The reply at this moment" });
   const selected = h("section", { class: "selection", "aria-label": "Selected", "aria-live": "polite" });
@@ -418,15 +419,23 @@ export function replyTab(id, query) {
     findings.hidden = !places.length;
     nextFinding.hidden = !places.length;
     if (!places.length) return;
+    const isOpen = findings.firstElementChild?.open ?? (places.length <= 3 && element.clientWidth > 700);
     replace(
       findings,
       h(
         "details",
-        { class: "findings", open: places.length <= 3 && element.clientWidth > 700 },
-        h("summary", {}, icon("flag"), plural(places.length, "finding")),
+        { class: "findings", open: isOpen },
+        h("summary", {}, icon("flag"), `${plural(places.length, "finding")} in the reply`, requestFindings(places.length)),
         h("ul", { class: "plain-list" }, places.map(([at, place]) => findingItem(at, place))),
       ),
     );
+  }
+
+  /** Link to the findings of the request; null if there are none. Those of the exchange are those of both. */
+  function requestFindings(replyFindings) {
+    const number = (getDetail()?.findings.length ?? 0) - replyFindings;
+    if (number <= 0 || Object.keys(changes).length) return null;
+    return h("a", { class: "elsewhere", href: routeUrl(["exchanges", id, "request"]) }, `${count(number)} more in the request`);
   }
 
   function findingPlaces() {
@@ -561,6 +570,7 @@ export function replyTab(id, query) {
   return {
     element,
     reload: load,
+    refresh: showFindings,
     showQuery(next) {
       const wanted = changesOf(next);
       if (JSON.stringify(wanted) === JSON.stringify(changes)) return;

@@ -131,7 +131,7 @@ export function sessionsView(route) {
   }
 
   function legend() {
-    return h("ul", { class: "legend" }, ["connect", "wait", "thinking", "text", "call", "gap", "failed", "backoff"].map((kind) => h("li", { class: `swatch ${kind}` }, SEGMENT_NAMES[kind])));
+    return h("ul", { class: "legend" }, ["connect", "wait", "thinking", "text", "call", "gap", "other", "failed", "backoff"].map((kind) => h("li", { class: `swatch ${kind}` }, SEGMENT_NAMES[kind])));
   }
 
   const unsubscribe = subscribe(() => {

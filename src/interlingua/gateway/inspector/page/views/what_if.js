@@ -19,7 +19,7 @@ export function whatIfTab(id, query) {
     "form",
     { class: "what-if-form", onSubmit: (event) => event.preventDefault(), onChange: run },
     fields.map(({ element }) => element),
-    h("div", { class: "field" }, h("label", { for: "if-prefill" }, "Beginning of the reply in the prompt"), prefill),
+    h("div", { class: "field" }, h("label", { for: "if-prefill" }, "Prefill: end of the prompt"), prefill),
     h("div", { class: "field actions" }, open, h("button", { type: "reset", onClick: () => setTimeout(run) }, "Reset")),
   );
   const element = h("div", { class: "scroll-area what-if", tabindex: "0", role: "region", "aria-label": "What if" }, h("p", { class: "quiet" }, "Translate this capture again with the code of now, and with other settings."), form, results);
