@@ -66,10 +66,10 @@ class RecordedExchange:
     def is_finished(self) -> bool:
         return self._end is not None
 
-    def add(self, block: bytes, data_bytes: int, max_bytes: int) -> int:
+    def add(self, block: bytes, max_bytes: int) -> int:
         """Add encoded items, and return the memory that they use. Beyond `max_bytes` they are dropped."""
         self.version += 1
-        self.data_bytes += data_bytes
+        self.data_bytes += len(block)
         if self._is_cut or self.size + len(block) > max_bytes:
             self._is_cut = True
             return 0
@@ -195,8 +195,8 @@ class ExchangeRing:
         self._drop_oldest()
         return exchange
 
-    def add(self, exchange: RecordedExchange, block: bytes, data_bytes: int) -> None:
-        self._size += exchange.add(block, data_bytes, self._max_bytes // MAX_SHARE)
+    def add(self, exchange: RecordedExchange, block: bytes) -> None:
+        self._size += exchange.add(block, self._max_bytes // MAX_SHARE)
         self.changes.add(exchange.id)
         self._drop_oldest()
 

@@ -28,7 +28,7 @@ from interlingua.gateway.inspector.feed_protocol import (
     RECEIVED,
     REQUEST,
     SENT,
-    encode_frame,
+    encode_frame_parts,
 )
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
 
@@ -116,11 +116,11 @@ class InspectorFeed:
         exchanges = []
         is_full = self._is_full
         for tap in changed:
-            items, size = tap.take()
+            items = tap.take()
             if tap.transport is not self._transport or is_full:
                 tap.is_truncated = True
             elif not tap.is_truncated:
-                exchanges.append((tap.number, size, items))
+                exchanges.append((tap.number, items))
         if exchanges:
             self._send((ITEMS, exchanges))
 
@@ -130,7 +130,7 @@ class InspectorFeed:
 
     def _send(self, frame: tuple[Any, ...]) -> None:
         if self._transport is not None:
-            self._transport.write(encode_frame(frame))
+            self._transport.writelines(encode_frame_parts(frame))
 
     # ── connection ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,52 +164,48 @@ class _FeedConnection(asyncio.Protocol):
 class ExchangeTap:
     """Observer of one exchange. Its methods are called for each token: they only add to a list."""
 
-    __slots__ = ("_feed", "_items", "_size", "is_truncated", "number", "transport")
+    __slots__ = ("_feed", "_items", "is_truncated", "number", "transport")
 
     def __init__(self, feed: InspectorFeed, transport: asyncio.Transport, number: int) -> None:
         self._feed = feed
         self._items: list[tuple[Any, ...]] = []
-        self._size = 0
         self.transport = transport
         self.number = number
         self.is_truncated = False
 
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None:
-        self._add((REQUEST, monotonic(), _encodable(dict(headers)), body), len(body))
+        self._add((REQUEST, monotonic(), _encodable(dict(headers)), body))
 
     def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts) -> None:
-        self._add((ASKED, monotonic(), _encodable(url), _encodable(dict(headers)), body, route), len(body))
+        self._add((ASKED, monotonic(), _encodable(url), _encodable(dict(headers)), body, route))
 
     def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
-        self._add((ANSWERED, monotonic(), status, _encodable(dict(headers)), connect_seconds), 0)
+        self._add((ANSWERED, monotonic(), status, _encodable(dict(headers)), connect_seconds))
 
     def on_received(self, data: bytes) -> None:
-        self._add((RECEIVED, monotonic(), data), len(data))
+        self._add((RECEIVED, monotonic(), data))
 
     def on_sent(self, data: bytes) -> None:
-        self._add((SENT, monotonic(), data), len(data))
+        self._add((SENT, monotonic(), data))
 
     def on_forwarded(self, received: bytes, sent: bytes) -> None:
         items = self._items
         if not items:
             self._feed.schedule(self)
         items.append((FORWARDED, monotonic(), received, sent))
-        self._size += len(received) + len(sent)
 
     def on_finish(self, exchange: ExchangeRecord) -> None:
         self._feed.end(self, monotonic(), summary(exchange), exchange.findings)
 
-    def take(self) -> tuple[list[tuple[Any, ...]], int]:
-        """Return the items since the last call, and their size in bytes."""
+    def take(self) -> list[tuple[Any, ...]]:
+        """Return the items since the last call."""
         items, self._items = self._items, []
-        size, self._size = self._size, 0
-        return items, size
+        return items
 
-    def _add(self, item: tuple[Any, ...], size: int) -> None:
+    def _add(self, item: tuple[Any, ...]) -> None:
         if not self._items:
             self._feed.schedule(self)
         self._items.append(item)
-        self._size += size
 
 
 def _encodable(value: Any) -> Any:

@@ -36,6 +36,7 @@ __all__ = [
     "SentItem",
     "decode_items",
     "encode_frame",
+    "encode_frame_parts",
 ]
 
 LENGTH_BYTES = 4
@@ -72,8 +73,8 @@ class BeginFrame(Struct, frozen=True, array_like=True, tag=BEGIN):
 class ItemsFrame(Struct, frozen=True, array_like=True, tag=ITEMS):
     """What has happened in some exchanges since the last frame."""
 
-    exchanges: list[tuple[int, int, msgspec.Raw]]
-    """Number of the exchange, bytes of its items, and the items."""
+    exchanges: list[tuple[int, msgspec.Raw]]
+    """Number of each exchange, and its items."""
 
 
 class EndFrame(Struct, frozen=True, array_like=True, tag=END):
@@ -133,8 +134,13 @@ _decode_items = msgspec.msgpack.Decoder(list[Item]).decode
 
 def encode_frame(frame: Any) -> bytes:
     """Return the bytes of a frame: a struct of this module, or a tuple of its tag and its fields."""
+    return b"".join(encode_frame_parts(frame))
+
+
+def encode_frame_parts(frame: Any) -> tuple[bytes, bytes]:
+    """Return the length and the body of a frame, which may be large: they are sent without another copy."""
     body = _encode(frame)
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+    return len(body).to_bytes(LENGTH_BYTES, "big"), body
 
 
 def decode_items(data: bytes | msgspec.Raw) -> list[Item]:

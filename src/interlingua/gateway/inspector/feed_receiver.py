@@ -53,9 +53,9 @@ class FeedReceiver(asyncio.Protocol):
             case BeginFrame():
                 self._exchanges[frame.number] = self._ring.begin(frame, self._redactor)
             case ItemsFrame():
-                for number, size, items in frame.exchanges:
+                for number, items in frame.exchanges:
                     if (exchange := self._exchanges.get(number)) is not None:
-                        self._ring.add(exchange, bytes(items), size)
+                        self._ring.add(exchange, bytes(items))
             case EndFrame():
                 if (exchange := self._exchanges.pop(frame.number, None)) is not None:
                     self._ring.finish(exchange, frame)
