@@ -1,6 +1,9 @@
 """The inspector's page in a real browser: every view and action, from files and live.
 
-Screenshots of the views go to the folder in INTERLINGUA_SCREENSHOTS, if it is set.
+Screenshots of the views go to the folder in INTERLINGUA_SCREENSHOTS, if it is set. The pictures of the guide go to
+`docs/guides/inspector` if INTERLINGUA_PICTURES is set:
+
+    INTERLINGUA_PICTURES=1 python -m pytest tests/gateway/inspector/test_page.py -k guide
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 import re
 import threading
 import tomllib
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,11 +22,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlingua.captures.capture_format import CapturedExchange
+from interlingua.cassettes import load_cassette
 from tests.gateway.inspector.test_inspector_process import ask
 from tests.support.browser import OpenPage, check_accessibility, open_browser, open_page, run_inspect, wait_until
 from tests.support.captured_exchanges import capture_exchange, chat_stream
 from tests.support.gateway_process import run_gateway
 from tests.support.inspector_scenes import agent_session, hostile_exchange, long_exchange, write_captures
+from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -31,7 +37,8 @@ FIRST, SECOND, SUBAGENT, FOURTH, LAST = (f"req_{number:032x}" for number in rang
 HOSTILE, LONG = "req_" + "f" * 32, "req_" + "a" * 32
 SESSION = "a7f74645-2f4b-47d4-ae9f-b297c437e48b"
 SCREENSHOTS = os.environ.get("INTERLINGUA_SCREENSHOTS", "")
-PHONE, DESKTOP, WALL = (400, 800), (1440, 900), (3840, 2160)
+PICTURES = bool(os.environ.get("INTERLINGUA_PICTURES"))
+PHONE, DESKTOP, WALL, GUIDE = (400, 800), (1440, 900), (3840, 2160), (1200, 760)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +49,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def inspector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of an inspector with the captures of an agent's session, and of a hostile model."""
-    folder = write_captures(tmp_path_factory.mktemp("captures"), [*agent_session(), hostile_exchange()])
+    """URL of an inspector with the captures of an agent's session."""
+    folder = write_captures(tmp_path_factory.mktemp("captures"), agent_session())
     with run_inspect(folder) as url:
         yield url
 
@@ -55,40 +62,83 @@ def screenshot(opened: OpenPage, name: str) -> None:
         opened.page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")
 
 
+def picture(opened: OpenPage, name: str) -> None:
+    """Take a picture for the guide."""
+    if PICTURES:
+        opened.page.wait_for_timeout(400)
+        session = opened.page.context.new_cdp_session(opened.page)
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        (ROOT / "docs" / "guides" / "inspector" / f"{name}.webp").write_bytes(b64decode(taken["data"]))
+
+
 # ── make test ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_why_did_my_agent_stop(browser: Browser, inspector: str) -> None:
-    """The guide: from the list to the reason in five clicks."""
-    with open_page(browser, inspector) as opened:
+def test_guide_why_did_my_agent_stop(browser: Browser, inspector: str, tmp_path: Path) -> None:
+    """From the list to the reason, and to a report of it, in five clicks."""
+    with open_page(browser, inspector, GUIDE, accept_downloads=True) as opened:
         page = opened.open().page
-        assert len(opened.texts(".exchange-row")) == 6
-        screenshot(opened, "list")
+        assert len(opened.texts(".exchange-row")) == 5
+        picture(opened, "list")
         page.click("text=Why did you stop?")  # 1
         opened.wait(".timeline-row")
         opened.wait(".findings")
         assert "turn 4 of 4" in opened.text(".turn-links")
-        screenshot(opened, "last-turn")
+        assert "length" in opened.text(".facts")
         page.click(".finding-item:has-text('cut-short')")  # 2
         opened.wait(".selection h3")
-        assert "ended inside a call" in opened.text(".selection") or "incomplete" in opened.text(".selection")
-        screenshot(opened, "finding")
-        page.click(".turn-links a[aria-label^=Previous]")  # 3
-        opened.wait("text=turn 3 of 4")
-        page.click("[role=tab]:has-text('Prompt cache')")  # 4
+        assert "the reply ended inside the call of 'run'" in opened.text(".selection")
+        assert '"finish_reason": "stop"' in opened.text(".selection .source")
+        picture(opened, "finding")
+        page.click(".t-client.active:has-text('message_delta')")  # 3
+        opened.wait(".selection h3:has-text('Frame to the client')")
+        assert '"stop_reason": "max_tokens"' in opened.text(".selection .code")
+        picture(opened, "frame")
+        page.click(".export summary")  # 4
+        opened.wait(".menu-item")
+        picture(opened, "export")
+        with page.expect_download() as download:
+            page.click(".menu-item:has-text('Bug report')")  # 5
+        download.value.save_as(tmp_path / "report.md")
+        report = (tmp_path / "report.md").read_text(encoding="utf-8")
+        assert "cut-short" in report
+        assert "moonshotai/kimi-k2.5" in report
+
+
+@pytest.mark.slow
+def test_guide_prompt_cache_what_if_and_session(browser: Browser, inspector: str) -> None:
+    with open_page(browser, inspector, GUIDE) as opened:
+        page = opened.open().page
+        opened.go(f"exchanges/{FOURTH}/reply")
+        opened.wait(".timeline-row")
+        page.click("[role=tab]:has-text('Prompt cache')")
         opened.wait(".verdict.broken")
         assert "the system prompt" in opened.text(".verdict")
         assert "the client" in opened.text(".card .pairs")
         assert "a date or time changes with each turn" in opened.text(".cache")
-        screenshot(opened, "cache")
-        page.click("[role=tab]:has-text('What if')")  # 5
+        picture(opened, "cache")
+        page.click("[role=tab]:has-text('What if')")
         opened.wait(".outcome")
         page.select_option("#if-dialect", "standard")
         opened.wait(".outcome .pill.bad")
         assert "<|tool_call_begin|>" in opened.text(".outcome:last-child")
-        screenshot(opened, "what-if")
+        picture(opened, "what-if")
+        page.click("text=Open its timeline")
+        opened.wait(".notice:has-text('dialect: standard')")
+        page.click("[role=tab]:has-text('Request')")
+        opened.wait(".pair .reasons")
+        picture(opened, "request")
+        opened.go(f"sessions/{SESSION}")
+        opened.wait(".lane .segment.wait")
+        assert len(opened.texts(".lane")) == 5
+        picture(opened, "session")
+        page.click("text=To scale")
+        opened.wait("button[aria-pressed=true]:has-text('To scale')")
+        page.click(".lane a >> nth=0")
+        opened.wait("text=turn 1 of 4")
 
 
+@pytest.mark.slow
 def test_frames_and_bytes_are_linked_both_ways(browser: Browser, inspector: str) -> None:
     with open_page(browser, inspector) as opened:
         page = opened.open().page
@@ -119,8 +169,9 @@ def test_frames_and_bytes_are_linked_both_ways(browser: Browser, inspector: str)
         assert "arguments: exact" in opened.text(".selection")
 
 
-def test_hostile_text_is_data(browser: Browser, inspector: str) -> None:
-    with open_page(browser, inspector) as opened:
+def test_hostile_text_is_data(browser: Browser, tmp_path: Path) -> None:
+    write_captures(tmp_path, [hostile_exchange()])
+    with run_inspect(tmp_path) as url, open_page(browser, url) as opened:
         page = opened.open().page
         assert any("<script>" in text for text in opened.texts(".exchange-row"))
         for route, selector in (
@@ -186,9 +237,9 @@ def test_filters_and_search(browser: Browser, inspector: str) -> None:
         for name, value, count in (
             ("client", "Claude Code", 5),
             ("model", "moonshotai/kimi-k2.5", 5),
-            ("upstream", "local", 6),
+            ("upstream", "local", 5),
             ("key", "key 1", 5),
-            ("status", "ok", 6),
+            ("status", "ok", 5),
             ("finding", "repaired-arguments", 1),
         ):
             page.select_option(f"[data-filter={name}]", value)
@@ -197,11 +248,11 @@ def test_filters_and_search(browser: Browser, inspector: str) -> None:
             page.select_option(f"[data-filter={name}]", "")
         page.fill("input[type=search]", "invoice.py:88")
         wait_until(lambda: len(opened.texts(".exchange-row")) == 3, "search")
-        assert "3 of 6 exchanges" in opened.text(".list-summary")
+        assert "3 of 5 exchanges" in opened.text(".list-summary")
         page.fill("input[type=search]", "nowhere-to-be-found")
         opened.wait("text=No exchange matches")
         page.click("text=Show all exchanges")
-        wait_until(lambda: len(opened.texts(".exchange-row")) == 6, "all exchanges")
+        wait_until(lambda: len(opened.texts(".exchange-row")) == 5, "all exchanges")
 
 
 def _has_rows(opened: OpenPage, count: int) -> bool:
@@ -272,7 +323,7 @@ def test_exports(browser: Browser, inspector: str, tmp_path: Path) -> None:
         opened.wait(".export")
         saved: dict[str, Path] = {}
         page.click(".export summary")
-        for title in ("Page", "Capture", "Fixture row", "Bug report"):
+        for title in ("Page", "Capture", "Cassette", "Fixture row", "Bug report"):
             with page.expect_download() as download:
                 page.click(f".menu-item:has(b:text-is('{title}'))")
             saved[title] = tmp_path / download.value.suggested_filename
@@ -283,6 +334,7 @@ def test_exports(browser: Browser, inspector: str, tmp_path: Path) -> None:
         assert page.evaluate("navigator.clipboard.readText()").startswith("curl -sN ")
         assert tomllib.loads(saved["Fixture row"].read_text())["case"]
         assert "interlingua: " in saved["Bug report"].read_text()
+        assert len(load_cassette(saved["Cassette"])) == 1
         assert json.loads(saved["Capture"].read_text().splitlines()[0])["kind"] == "request"
     with open_page(browser, f"file://{saved['Page']}") as exported:
         exported.page.goto(exported.url)
