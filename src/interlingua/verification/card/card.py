@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from interlingua.verification.attribution import CAUSES
+from interlingua.verification.attribution.causes import Cause
 from interlingua.verification.card.advice import advise
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.probing.server_facts import Price
@@ -42,7 +43,7 @@ class NamedScore(msgspec.Struct, frozen=True):
 class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Failures of one kind with one cause."""
 
-    cause: str
+    cause: Cause
     kind: str
     count: int
     certain: int
@@ -51,7 +52,7 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    cause: str
+    cause: Cause
     count: int
     certain: int
     advice: str
@@ -174,7 +175,7 @@ def _causes(results: Sequence[TrialResult], header: RunHeader) -> Iterable[Cause
 
 
 def _failure_groups(results: Iterable[TrialResult]) -> Iterable[FailureGroup]:
-    groups: dict[tuple[str, str], list[TrialResult]] = {}
+    groups: dict[tuple[Cause, str], list[TrialResult]] = {}
     for result in results:
         if result.attribution is not None:
             groups.setdefault((result.attribution.cause, result.attribution.kind), []).append(result)
