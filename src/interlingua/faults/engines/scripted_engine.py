@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from interlingua.core.reply import Reply, Text
+import msgspec
+
+from interlingua.core.reply import Reasoning, Reply, Text
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.dialects.native_text import parse, render
 from interlingua.errors import InterlinguaError, RenderError
@@ -120,7 +122,7 @@ class ScriptedEngine:
                 paths |= {"/version": lambda _: {"version": "0.24.0"}}
                 paths |= {"/tokenize": self._tokenize, "/detokenize": self._detokenize}
             case "sglang":
-                paths |= {"/model_info": lambda _: {"model_path": self.model, "tool_call_parser": "kimi_k2"}}
+                paths |= {"/model_info": lambda _: {"model_path": self.model, "tool_call_parser": self._dialect.name}}
                 paths |= {"/get_model_info": paths["/model_info"], "/server_info": lambda _: {"version": "0.6.1"}}
                 paths |= {"/tokenize": self._tokenize, "/detokenize": self._detokenize}
             case "llama.cpp":
@@ -172,6 +174,10 @@ class ScriptedEngine:
         reply = self._answer({**seen, "tool_choice": "auto"} if is_forbidden else seen)
         if self.fault.generate is not None and body.get("tool_choice") in (None, "auto", "none"):
             reply = self.fault.generate(reply, seen)  # a choice that forces a call is enforced by the engine
+        if body.get("response_format"):  # the grammar has no place for thinking
+            reply = msgspec.structs.replace(
+                reply, parts=[part for part in reply.parts if not isinstance(part, Reasoning)]
+            )
         tokens = self._vocabulary.split(_native_text(reply, self._dialect))
         limit = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS
         return _Generation(self._prompt(seen), "".join(tokens[:limit]), len(tokens) > limit)

@@ -228,7 +228,7 @@ class _Case:
         repetition = self._evidence.repetition
         if repetition is None or repetition.raw_text is None or not self._is_raw_right(repetition):
             return None
-        written = f"what the model wrote is right ({repetition.source})"
+        written = f"what the model wrote is right (seen in {repetition.source})"
         if repetition.is_same_reply and not repetition.judgement.is_right:
             reason = f"{written}, and the reply made of it is not: {repetition.judgement.failures[0].message}"
             cause: Cause = "transport" if self._is_truncated() else "engine-parser"
@@ -275,7 +275,7 @@ class _Case:
         repetition = self._evidence.repetition
         if repetition is None or repetition.raw_text is None or self._is_raw_right(repetition):
             return None
-        reason = f"the model wrote it so ({repetition.source})"
+        reason = f"the model wrote it so (seen in {repetition.source})"
         return self._result("model", reason, raw_text=repetition.raw_text)
 
     def _called_unknown_tool(self) -> Attribution | None:

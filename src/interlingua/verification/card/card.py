@@ -167,11 +167,9 @@ def _scores(metrics: Metrics, reference: Reference | None) -> Iterable[NamedScor
 
 def _causes(results: Sequence[TrialResult], header: RunHeader) -> Iterable[CauseCount]:
     for cause in CAUSES:
-        attributions = [result.attribution for result in results if result.attribution]
-        found = [attribution for attribution in attributions if attribution.cause == cause]
+        found = [result for result in results if result.attribution and result.attribution.cause == cause]
         if found:
-            certain = sum(attribution.confidence == "certain" for attribution in found)
-            yield CauseCount(cause, len(found), certain, advise(cause, found, header))
+            yield CauseCount(cause, len(found), _count_certain(found), advise(cause, found, header))
 
 
 def _failure_groups(results: Iterable[TrialResult]) -> Iterable[FailureGroup]:
@@ -186,11 +184,13 @@ def _failure_groups(results: Iterable[TrialResult]) -> Iterable[FailureGroup]:
             cause=cause,
             kind=kind,
             count=len(found),
-            certain=sum(
-                result.attribution is not None and result.attribution.confidence == "certain" for result in found
-            ),
+            certain=_count_certain(found),
             examples=tuple(found[:MAX_EXAMPLES]),
         )
+
+
+def _count_certain(failed: Iterable[TrialResult]) -> int:
+    return sum(result.attribution is not None and result.attribution.confidence == "certain" for result in failed)
 
 
 def _latency_curves(results: Iterable[TrialResult]) -> Iterable[LatencyCurve]:

@@ -15,7 +15,7 @@ __all__ = ["cause_bar", "interval_plot", "latency_plot"]
 INTERVAL_WIDTH, ROW_HEIGHT, PAIR_ROW_HEIGHT = 300, 20, 12
 BAR_WIDTH, BAR_HEIGHT = 1000, 26
 PLOT_WIDTH, PLOT_HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 44, 28, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 60, 32, 16, 34
 LOG_SCALE_RATIO = 25
 """Ratio of the longest to the shortest time from which the axis is logarithmic."""
 MEDIAN = 10
