@@ -35,6 +35,7 @@ from interlingua.dialects.yaml_loader import SHAPES
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import (
     Capture,
+    Cassettes,
     ClientLimits,
     Log,
     RequestLimits,
@@ -414,6 +415,7 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "limits": RequestLimits,
     "client_limits": ClientLimits,
     "capture": Capture,
+    "cassettes": Cassettes,
     "state": State,
     "web_search": WebSearch,
     "web_fetch": WebFetch,
@@ -438,7 +440,7 @@ prints a JSON schema for editors.
 - Environment variables override the file: `INTERLINGUA_PORT=9000`; two underscores separate nested names:
   `INTERLINGUA_LOG__FORMAT=json`. Flags override both. Each flag has a variable too: `INTERLINGUA_UPSTREAM`.
 - A client's model id is looked up in `models`: first exact ids, then patterns with `*`, the longest first; then in
-  `tiers`; then it goes to `default`.
+  `tiers`; then it goes to the upstream in `api_defaults` for the client's API, or to `default`.
 
 ```yaml
 {EXAMPLE_SETTINGS_PATH.read_text(encoding="utf-8")}```

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
 
 
 def test_python_blocks_run() -> None:
-    sdk_client, program = re.findall(r"```python\n(.*?)```", README, re.S)
+    sdk_client, tested_agent, program = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert tested_agent in (TESTED_AGENT / "test_weather_agent.py").read_text(encoding="utf-8")
     assert len(sdk_client.splitlines()) == 3
     assert len(program.splitlines()) <= 20
     sdk = subprocess.run([sys.executable, "-c", sdk_client], cwd=ROOT, capture_output=True, text=True)
@@ -44,6 +46,7 @@ def test_stream_before_and_after_translation_is_real() -> None:
     assert shown == after
 
 
+TESTED_AGENT = ROOT / "examples" / "tested_agent"
 FILES = {
     "recorded.sse": (ROOT / "examples" / "kimi_stream.sse").read_text(encoding="utf-8"),
     "reply.txt": il.dialect_for("kimi-k2").sample,
@@ -61,7 +64,8 @@ def test_commands_run(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(serve_commands)) == (21, 3)
+    assert (len(commands), len(serve_commands)) == (22, 3)
+    shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
     agent.chmod(0o755)

@@ -28,6 +28,7 @@ COMMANDS = {
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
+    "cassettes": CommandEntry("interlingua.cli.cassettes", "show and check recorded exchanges"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
 }
 
@@ -47,6 +48,7 @@ examples:
   interlingua translate --explain recorded.sse     explain the translation chunk by chunk
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua config check                         validate the gateway's settings
+  interlingua cassettes show cassettes             show exchanges that `serve --record` has recorded
   interlingua doctor --base-url http://localhost:8000/v1
   interlingua verify --base-url http://localhost:8000/v1 --model NAME --html card.html
   interlingua faults list                          list the faults that the fault server can inject

@@ -56,6 +56,8 @@ def _check_online(loaded: LoadedSettings, routes: Routes) -> int:
 
 def _summary_lines(settings: Settings, routes: Routes) -> Iterator[str]:
     yield f"listens on: {settings.host}:{settings.port}"
+    if settings.cassettes is not None:
+        yield f"cassettes: {settings.cassettes.mode} {settings.cassettes.dir}"
     yield "upstreams:"
     width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO_UPSTREAM)))
     for name, upstream in settings.upstreams.items():

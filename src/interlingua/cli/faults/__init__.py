@@ -37,4 +37,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> None:
     from interlingua.cli.faults import list_
 
-    list_.run(argparse.Namespace(json=False))
+    list_.run(argparse.Namespace(json=False, recorded=False))
