@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
 
-__all__ = ["Exchange", "Gateway", "GatewayPool"]
+__all__ = ["Exchange", "Gateway", "GatewayPool", "serve"]
 
 LISTENING = re.compile(r"listening on (http://\S+) ")
 SECONDS = 60
@@ -133,7 +133,17 @@ def _run_gateway(folder: Path, upstream_url: str, settings: Mapping[str, str]) -
 
     Models that do not begin with `demo/` are those of the upstream.
     """
-    folder.mkdir(parents=True)
+    with serve(folder, "--demo", "--upstream", upstream_url, settings=settings) as gateway:
+        yield gateway
+
+
+@contextmanager
+def serve(folder: Path, *options: str, settings: Mapping[str, str] | None = None) -> Iterator[Gateway]:
+    """Run `interlingua serve` with these options until the block ends, with its log and captures in this folder.
+
+    `settings` are settings as environment variables.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     log, captures, key = folder / "gateway.log", folder / "captures", secrets.token_urlsafe(16)
     known = {name: text for name, text in os.environ.items() if not name.startswith("INTERLINGUA_")}
     environment = {
@@ -143,10 +153,9 @@ def _run_gateway(folder: Path, upstream_url: str, settings: Mapping[str, str]) -
         "INTERLINGUA_CAPTURE__KEEP": "100000",
         "XDG_CONFIG_HOME": str(folder),  # do not read the caller's own settings
         "XDG_STATE_HOME": str(folder),  # nor its stored responses
-        **settings,
+        **(settings or {}),
     }
-    serve = [sys.executable, "-m", "interlingua", "serve", "--demo", "--upstream", upstream_url]
-    argv = [*serve, "--port", "0", "--log-format", "json"]
+    argv = [sys.executable, "-m", "interlingua", "serve", *options, "--port", "0", "--log-format", "json"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*argv, "--capture", str(captures)], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=output

@@ -57,9 +57,12 @@ class Outcome(Struct, frozen=True):
     """Exchanges whose reply the client did not wait for."""
 
 
-def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
-    """Run the client in a new folder, wait for it, end all processes that it started, and check the evidence."""
-    scenario, token = spec.scenario, secrets.token_hex(8)
+def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path, token: str = "") -> Outcome:
+    """Run the client in a new folder, wait for it, end all processes that it started, and check the evidence.
+
+    `token` is the content of the proof file; empty: a new one, so that no earlier run can have written it.
+    """
+    scenario, token = spec.scenario, token or secrets.token_hex(8)
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
     scenario.prepare(work)

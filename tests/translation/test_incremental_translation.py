@@ -318,6 +318,16 @@ def test_conversation_is_kept_once() -> None:
     )
 
 
+def test_concurrent_requests_that_are_the_same_are_kept_once() -> None:
+    cache, data = RequestCache(), SESSIONS[CHAT][5]
+    request = UndecodedRequest.read(data, FIELDS[CHAT])
+    assert request is not None
+    planned = [plan_translation(CHAT, request, target_of(MESSAGES), Options(), cache) for _ in range(3)]
+    bodies = [translation.run() for translation in planned if translation is not None]
+    assert bodies == [bodies[0]] * 3
+    assert len(cache._conversations) == 1
+
+
 def test_least_recently_used_conversation_is_evicted(translated_items: list[int]) -> None:
     cache = RequestCache(300_000)
 

@@ -223,11 +223,14 @@ class RequestCache:
                 self._by_key[key] = _SameKey(TOOL_COPIES * tool_bytes)
                 self.size += TOOL_COPIES * tool_bytes
             same = self._by_key[key].conversations
+            newest = same[next(reversed(same))] if same else None
             same[id(conversation)] = conversation
             self._conversations[id(conversation)] = (key, conversation, size)
             self.size += size
             if match is not None and match.is_same_conversation:
                 self._remove(id(match.conversation))
+            if newest is not None and newest.source == conversation.source:  # of the same request, sent concurrently
+                self._remove(id(newest))
             if len(same) > MAX_CONVERSATIONS_PER_KEY:
                 self._remove(next(iter(same)))
             self._evict()

@@ -16,6 +16,7 @@ from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, Reasonin
 __all__ = [
     "Api",
     "Capture",
+    "Cassettes",
     "ClientLimits",
     "EmptyPolicy",
     "Log",
@@ -221,6 +222,36 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of capture files. The oldest files are deleted first."""
 
 
+class Cassettes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Recorded exchanges that replay without a model, a key or a network. A recording serves clients of every API."""
+
+    dir: str
+    """Folder with one file per conversation, or one file (`.yaml`) for all of them."""
+    mode: Literal["record", "replay", "hybrid"] = "replay"
+    """record: every request goes to its upstream, and its reply is recorded; earlier recordings of the same
+    conversation are replaced. replay: every reply comes from a recording; a request without one fails, and no upstream
+    is needed. hybrid: a request without a recording goes to its upstream and is recorded."""
+    ignore: list[str] = []
+    """Parts of a request that do not count when it is compared with recordings: model, system, tools,
+    tool_descriptions, tool_choice, max_tokens, temperature, or the name of any other field."""
+    replace: dict[str, str] = {}
+    """Regular expressions and their replacements, for every text of a request before it is compared: paths, ids,
+    times."""
+    defaults: bool = True
+    """Leave out what changes from run to run: the current date in system prompts, Claude Code's billing line, the wall
+    time in results of the shell tools of Codex and Kimi Code, and fields such as service_tier."""
+    cut: str = "recorded"
+    """Pieces in which a replayed reply arrives: recorded, whole, event, character, byte or random. A seed for random
+    cuts follows a colon: random:7"""
+    speed: Annotated[float, Meta(ge=0)] = 0
+    """Speed of a replay. 0: at once. 1: as recorded. 2: twice as fast."""
+    fault: str = ""
+    """Fault that is mixed into replayed replies, by its name in `interlingua faults list --recorded`: reset-in-text.
+    With @2, only the second request gets it."""
+    stall: Seconds = 5
+    """Seconds after which a replayed reply counts as stalled, for faults that stall it."""
+
+
 class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Responses that the gateway stores for clients of the Responses API, so that they can continue them with
     `previous_response_id`, run them in the background and fetch them by id. A request with `store: false`, and all
@@ -307,6 +338,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default: str = ""
     """Name of the upstream for model ids that match neither `models` nor `tiers`. If empty and there is only one
     upstream, that one."""
+    api_defaults: dict[Api, str] = {}
+    """Names of upstreams by the API of the client, for model ids that match neither `models` nor `tiers`:
+    `anthropic-messages: anthropic`. They take precedence over `default`."""
     models: dict[str, Model | str] = {}
     """Model ids of clients and their routes. A value that is a text is an alias for another id of this table. `*` in an
     id matches any text."""
@@ -349,6 +383,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
+    cassettes: Cassettes | None = None
+    """Record exchanges, or replay them instead of asking a model."""
     state: State = State()
     """Responses that the gateway stores."""
     websocket: bool = True
