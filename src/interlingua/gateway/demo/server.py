@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from interlingua.common.jsontext.codec import read_full_object, write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
+from interlingua.core.reply import Call
 from interlingua.dialects.registry import list_dialects
 from interlingua.gateway.demo.planner import plan_reply
 from interlingua.gateway.demo.tokenizer import reply_deltas, tokenize
@@ -75,6 +77,9 @@ class _Completion:
 
     def __init__(self, body: Mapping[str, Any], dialect: Dialect) -> None:
         reply = plan_reply(body, dialect)
+        if dialect.grammar is None:  # servers that send calls in fields of their own give them random ids
+            parts = [replace(part, id=_call_id()) if isinstance(part, Call) else part for part in reply.parts]
+            reply = replace(reply, parts=parts)
         self.deltas = list(reply_deltas(reply, dialect))
         has_tool_calls = any("tool_calls" in delta for delta in self.deltas)
         self._finish_reason = "tool_calls" if has_tool_calls else "stop"
@@ -127,6 +132,10 @@ class _Completion:
 
     def _event(self, fields: Mapping[str, Any]) -> bytes:
         return f"data: {write_json({**self._base_fields, 'object': 'chat.completion.chunk', **fields})}\n\n".encode()
+
+
+def _call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"
 
 
 def _concatenate_field(deltas: list[dict[str, Any]], field: str) -> str:
