@@ -76,6 +76,7 @@ CLIENT_HEADERS = {
     "x-interlingua-id",
     "x-interlingua-upstream",
     "x-interlingua-dialect",
+    "x-interlingua-failed",
     "x-interlingua-findings",
 }
 """All headers that a client may receive."""

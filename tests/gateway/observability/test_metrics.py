@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from interlingua.events import Finding, Usage
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
 from interlingua.gateway.observability.gateway_status import LimitUse, RetryBudgetStatus
-from interlingua.gateway.observability.metrics import Metrics, reset_gauges
+from interlingua.gateway.observability.metrics import MAX_MODEL_LABELS, Metrics, ModelLabels, reset_gauges
 from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 from tests.support.gateway_status import IDLE, circuit_status, worker_status
 
@@ -119,14 +119,26 @@ def test_histogram_buckets_are_cumulative() -> None:
         assert family.samples["_sum", labels] == pytest.approx(1005.52)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(0, "no-answer"), (429, "429"), (503, "503"), (200, "stream"), (799, "stream")]
-)
-def test_upstream_error_kinds(status: int, kind: str) -> None:
+def test_failed_attempts_are_counted_also_if_a_fallback_answered() -> None:
     metrics = Metrics()
-    metrics.end(exchange(upstream="u", upstream_status=status, outcome="upstream-failed"))
+    dead = FailedAttempt(upstream="one", model="kimi", kind="unreachable", reason="Connection refused")
+    metrics.end(exchange(upstream="two", outcome="ok", failed_attempts=[dead, dead]))
     family = parse_metrics(metrics.render(IDLE).decode())["interlingua_upstream_errors_total"]
-    assert family.samples == {("", (("upstream", "u"), ("kind", kind))): 1}
+    assert family.samples == {("", (("upstream", "one"), ("model", "kimi"), ("kind", "unreachable"))): 2}
+
+
+def test_number_of_models_is_bounded_without_those_of_the_settings() -> None:
+    metrics = Metrics(model_labels=ModelLabels(lambda: {"kimi"}, lambda text: text.replace("sk-1", "***")))
+    failures = [
+        FailedAttempt(upstream="one", model=model, kind=kind, reason="")
+        for model, kind in [("made-up", "404"), *((f"sk-1-{n}", "503") for n in range(300)), ("kimi", "404")]
+    ]
+    metrics.end(exchange(failed_attempts=failures))
+    family = parse_metrics(metrics.render(IDLE).decode())["interlingua_upstream_errors_total"]
+    counts = {(dict(labels)["model"], dict(labels)["kind"]): n for (_, labels), n in family.samples.items()}
+    assert len(counts) == MAX_MODEL_LABELS + 3
+    assert (counts["other", "404"], counts["other", "503"], counts["kimi", "404"]) == (1, 300 - MAX_MODEL_LABELS, 1)
+    assert counts["***-0", "503"] == 1
 
 
 def test_metrics_of_the_status() -> None:

@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -218,9 +219,21 @@ def _format_request(fields: dict[str, Any]) -> str:
     words.append("/".join(f"{seconds:.2f}s" for seconds in times if seconds is not None))
     if tokens := fields["tokens"]:
         words.append(f"{tokens['input']}+{tokens['output']} tokens")
+    words.append(_format_failures(fields))
     words.append(f"error={_format_value(fields['error'])}" if fields["error"] else "")
     words.append(_format_value(fields["id"]))
     return "  ".join(word for word in words if word)
+
+
+def _format_failures(fields: dict[str, Any]) -> str:
+    """Format the failed attempts: upstream, model and reason. `error` already has those of the last upstream."""
+    failures = Counter(
+        f"{attempt['upstream']}: {attempt['model']}: {attempt['reason']}"
+        for attempt in fields.get("failed_attempts", ())
+        if not fields["error"] or attempt["upstream"] != fields["upstream"]
+    )
+    texts = (text + (f" ×{count}" if count > 1 else "") for text, count in failures.items())
+    return "  ".join(f"failed={_format_value(text)}" for text in texts)
 
 
 def _format_model(model: str, upstream_model: str) -> str:

@@ -1,8 +1,8 @@
 """Prometheus metrics in the text format.
 
-Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams and models. A value
-that a client chooses, such as a model id, could exhaust the memory of the gateway and of Prometheus. It is a label only
-while the circuit breaker of this model is open, and the number of these is bounded.
+Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams. A value that a
+client chooses, such as a model id, could exhaust the memory of the gateway and of Prometheus, so the number of model
+ids is bounded (`ModelLabels`).
 
 The values are in memory that all workers share (`shared_memory/series.py`), and every worker renders the sum over all
 workers. Other values are those of the gateway's status, which is the same for all workers.
@@ -24,7 +24,7 @@ from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.gateway_status import WORKER_STATES, GatewayStatus
 from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 
-__all__ = ["CONTENT_TYPE", "Metrics", "reset_gauges"]
+__all__ = ["CONTENT_TYPE", "Metrics", "ModelLabels", "reset_gauges"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,6 +33,42 @@ _REQUEST_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120
 _MAX_SERIES = 500
 """Maximum number of series per metric, as a safeguard against labels with too many values."""
 _MAX_CACHED_KEYS = 8192
+MAX_MODEL_LABELS = 100
+"""Maximum number of model ids per worker that the settings do not contain."""
+MAX_MODEL_LABEL_CHARS = 200
+OTHER = "other"
+REJECTED_KINDS = frozenset({"400", "404", "422"})
+"""HTTP statuses with which an upstream rejects a model id that does not exist."""
+
+
+class ModelLabels:
+    """Model ids as label values: those of the settings, and a bounded number of others. All further ones are `other`.
+
+    Args:
+        configured_models: Returns the model ids of the settings.
+        redact: Removes secrets from a text.
+    """
+
+    def __init__(
+        self,
+        configured_models: Callable[[], Collection[str]] = tuple,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._configured_models = configured_models
+        self._redact = redact
+        self._labels: dict[str, str] = {}
+
+    def label(self, model: str, *, is_rejected: bool = False) -> str:
+        """Return the label value of a model id. An id that the upstream has rejected is not added."""
+        known = self._labels.get(model)
+        if known is not None:
+            return known
+        if model in self._configured_models():
+            return model
+        if is_rejected or len(self._labels) >= MAX_MODEL_LABELS:
+            return OTHER
+        self._labels[model] = label = self._redact(model)[:MAX_MODEL_LABEL_CHARS]
+        return label
 
 
 class Metrics:
@@ -43,6 +79,7 @@ class Metrics:
         held_back_bytes: Returns the number of bytes in the lookahead buffers of this worker.
         lost_log_lines: Returns the number of log lines that this worker dropped.
         lost_captures: Returns the number of captures of this worker that are missing or truncated.
+        model_labels: The model ids that may be labels.
     """
 
     def __init__(
@@ -51,7 +88,9 @@ class Metrics:
         held_back_bytes: Callable[[], int] = lambda: 0,
         lost_log_lines: Callable[[], int] = lambda: 0,
         lost_captures: Callable[[], int] = lambda: 0,
+        model_labels: ModelLabels | None = None,
     ) -> None:
+        self._model_labels = model_labels or ModelLabels()
         self._memory = memory or SeriesMemory([SeriesRegion()], 0)
         own = _OwnSeries(self._memory.own)
         self._requests = _Counter(own, "requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
@@ -76,8 +115,10 @@ class Metrics:
         self._upstream_errors = _Counter(
             own,
             "upstream_errors_total",
-            "Requests that failed at an upstream. kind: HTTP status, no-answer, or stream if the stream broke off.",
+            "Failed attempts at an upstream, also if a fallback answered. kind: HTTP status, unreachable, timeout,"
+            " no-answer, stream if the reply broke off, or circuit-open if the request was not sent.",
             "upstream",
+            "model",
             "kind",
         )
         self._held_back = _Gauge(own, "held_back_bytes", "Text buffered until the parser can classify it.")
@@ -153,8 +194,9 @@ class Metrics:
             self._calls.add(exchange.calls, exchange.dialect)
         for finding_kind, count in Counter(finding.kind for finding in exchange.findings).items():
             self._findings.add(count, finding_kind)
-        if exchange.outcome == "upstream-failed":
-            self._upstream_errors.add(1, upstream, _upstream_error_kind(exchange.upstream_status))
+        for attempt in exchange.failed_attempts:
+            model = self._model_labels.label(attempt.model, is_rejected=attempt.kind in REJECTED_KINDS)
+            self._upstream_errors.add(1, attempt.upstream, model, attempt.kind)
         if exchange.usage and not exchange.usage.estimated:
             self._tokens.add(exchange.usage.input, "input")
             self._tokens.add(exchange.usage.output, "output")
@@ -201,7 +243,7 @@ class Metrics:
         }
         circuits |= {(circuit.upstream, circuit.model): [1] for circuit in status.open_circuits}
         if status.more_open_circuits:
-            circuits["other", "other"] = [status.more_open_circuits]
+            circuits[OTHER, OTHER] = [status.more_open_circuits]
         yield self._circuits, circuits
 
 
@@ -210,12 +252,6 @@ def reset_gauges(region: SeriesRegion) -> None:
     for key, values in _metric_series(region):
         if key.metric_type == "gauge":
             values[0] = 0.0
-
-
-def _upstream_error_kind(status: int) -> str:
-    if not status:
-        return "no-answer"
-    return str(status) if 400 <= status < 600 else "stream"
 
 
 class _SeriesKey(NamedTuple):
@@ -388,7 +424,7 @@ def _bounded_labels(series: Collection[tuple[str, ...]], label_values: tuple[str
 
 
 def _other_labels(label_values: tuple[str, ...]) -> tuple[str, ...]:
-    return ("other",) * len(label_values)
+    return (OTHER,) * len(label_values)
 
 
 def _escape_label(text: str) -> str:

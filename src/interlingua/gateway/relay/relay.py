@@ -18,6 +18,7 @@ from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.events import Usage
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import (
@@ -25,6 +26,7 @@ from interlingua.gateway.http.error_responses import (
     TooLarge,
     TooManyRequests,
     error_body,
+    failures_header,
     native_error_body,
     retry_after_header,
     returned_headers,
@@ -298,6 +300,8 @@ class Relay:
             settings=self._config.settings,
             calibration=gateway.token_calibration,
             retry_policies=gateway.retry_policies,
+            failing_models=gateway.failing_models,
+            redactor=self._config.redactor,
             capabilities=gateway.capabilities,
             server_probes=gateway.server_probes,
             work_threads=gateway.work_threads,
@@ -632,6 +636,7 @@ class Relay:
                 "upstream-failed",
                 self._redactor.redact_text(failure.message),
             )
+            failover.record_broken_stream(reply, failure.message)
 
     def _keep_alive(self) -> None:
         self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
@@ -713,6 +718,8 @@ class Relay:
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        if exchange.failed_attempts:
+            headers["x-interlingua-failed"] = failures_header(exchange.failed_attempts)
         if self._reply is not None:
             headers |= self._redact_headers(self._reply.returned_headers)
         upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
@@ -736,11 +743,8 @@ class Relay:
             exchange.findings += translator.findings
             stats = translator.tally
             exchange.calls, exchange.usage, exchange.upstream_id = stats.calls, stats.usage, stats.upstream_id
-            if stats.usage is not None and exchange.outcome == "ok":
-                route = self._reply.route
-                self._gateway.token_calibration.record_usage(
-                    exchange.estimated_tokens, stats.usage, route.name, route.model
-                )
+            if exchange.outcome == "ok":
+                self._record_complete_reply(self._reply.route, stats.usage)
             exchange.stop_reason = stats.stop.reason if stats.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
@@ -749,6 +753,13 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
+
+    def _record_complete_reply(self, route: Route, usage: Usage | None) -> None:
+        self._gateway.failing_models.record_success(route.name, route.model)
+        if usage is not None:
+            self._gateway.token_calibration.record_usage(
+                self._exchange.estimated_tokens, usage, route.name, route.model
+            )
 
 
 async def _run_in_background(relay: Relay, stream: BackgroundStream) -> None:

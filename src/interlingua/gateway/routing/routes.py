@@ -97,6 +97,11 @@ class Routes:
         routes = [route for id in self._model_ids.listed_ids for route in self._find(id)]
         return list(dict.fromkeys((route.name, route.model) for route in routes if route.name != DEMO_UPSTREAM))
 
+    @cached_property
+    def configured_models(self) -> frozenset[str]:
+        """Model ids at upstreams that the settings list."""
+        return frozenset(model for _, model in self.configured_targets)
+
     def find(self, model_id: str) -> list[Route]:
         """Return the routes for this model id, in order. Raise UnknownModel if there is none."""
         if len(model_id) > MAX_MODEL_ID_CHARS:
