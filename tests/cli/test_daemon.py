@@ -472,6 +472,24 @@ def test_sighup_reloads_the_settings(user: User, upstream: UpstreamServer) -> No
 
 
 @pytest.mark.one_row_in(2)
+@pytest.mark.parametrize(("form", "workers"), [("text", "2"), ("json", "1")])
+def test_reload_reports_what_the_gateway_does(user: User, upstream: UpstreamServer, form: str, workers: str) -> None:
+    file = user.folder / "interlingua.yaml"
+    file.write_text(settings(upstream, alias="old"))
+    user.start("--log-format", form, "--workers", workers)
+    file.write_text(settings(upstream, alias="new"))
+    assert user.run("reload") == "interlingua: reloaded\n"
+    file.write_text(settings(upstream, alias="new")[:-1] + ', "demo": true}')
+    assert user.run("reload").startswith("interlingua: note: these settings need a restart: demo\n")
+    file.write_text('{"upstreams": {}, "say \\"hi\\"": 1}')
+    output = user.run("reload", status=1)
+    assert "error: the old settings stay in use: " in output
+    assert 'interlingua.yaml:1: say "hi": unknown field' in output
+    user.run("stop")
+    assert "error: the gateway 'default' is not running" in user.run("reload", status=1)
+
+
+@pytest.mark.one_row_in(2)
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_stop_waits_for_open_streams(user: User, upstream: UpstreamServer, form: str) -> None:
     go = threading.Event()

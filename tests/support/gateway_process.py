@@ -94,6 +94,7 @@ def run_gateway(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                start_new_session=True,  # without a terminal, so that SIGHUP reloads
             )
         gateway = GatewayProcess("", process, log, folder)
         if max_files:

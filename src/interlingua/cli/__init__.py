@@ -18,6 +18,7 @@ COMMANDS = {
     "stop": CommandEntry(
         "interlingua.cli.gateway.stop", "stop the background gateway after its open streams have finished"
     ),
+    "reload": CommandEntry("interlingua.cli.gateway.reload", "let the background gateway read its settings again"),
     "status": CommandEntry("interlingua.cli.gateway.status", "show the state of the background gateway"),
     "logs": CommandEntry("interlingua.cli.gateway.logs", "show the log of the background gateway"),
     "config": CommandEntry("interlingua.cli.config", "check and show the gateway's settings"),

@@ -34,7 +34,8 @@ examples:
 signals:
   SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end the
                    remaining ones with an error after `drain` seconds
-  SIGHUP           reload the settings; open streams keep the old ones
+  SIGHUP           without a terminal: reload the settings; open streams keep the
+                   old ones. With a terminal: stop, because it was closed
 """
 _CURL_EXAMPLES = """\
   curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
