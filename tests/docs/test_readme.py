@@ -14,6 +14,7 @@ import interlingua as il
 from interlingua.dialects.registry import get_dialect
 from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
+from tests.support.upstream_server import UpstreamServer, send_response
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
@@ -51,16 +52,19 @@ FILES = {
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
     "interlingua.yaml": "demo: true\n",
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
-    "chat_template.jinja": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
+    "tokenizer_config.json": json.dumps(
+        {"chat_template": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8")}
+    ),
 }
+MODELS = {"data": [{"id": "Qwen/Qwen3-Coder-30B-A3B-Instruct", "owned_by": "vllm"}]}
 
 
-def test_commands_run(tmp_path: Path) -> None:
+def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(serve_commands)) == (18, 3)
+    assert (len(commands), len(serve_commands)) == (19, 3)
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
     agent.chmod(0o755)
@@ -68,10 +72,16 @@ def test_commands_run(tmp_path: Path) -> None:
     for command in serve_commands:
         with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
+    upstream.add("None", send_response("200 OK", json.dumps(MODELS).encode()))  # GET requests name no model
+    replaced = {
+        "curl -sN …": "cat recorded.sse",
+        "interlingua": f"{sys.executable} -m interlingua",
+        "http://localhost:8000/v1": upstream.url,
+    }
     for command in [command for command in commands if command not in serve_commands]:
-        line = command.replace("curl -sN …", "cat recorded.sse").replace(
-            "interlingua", f"{sys.executable} -m interlingua"
-        )
+        line = command
+        for shown, real in replaced.items():
+            line = line.replace(shown, real)
         ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert ran.returncode == 0, f"{command}\n{ran.stderr}"
     assert ran.stderr == "1 of 1 right\n"

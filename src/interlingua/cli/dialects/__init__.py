@@ -15,7 +15,7 @@ from interlingua.dialects.validation import shape_name
 COMMANDS = {
     "show": CommandEntry("interlingua.cli.dialects.show", "print a dialect as a YAML file, to copy and change"),
     "check": CommandEntry("interlingua.cli.dialects.check", "test a dialect with recorded texts"),
-    "draft": CommandEntry("interlingua.cli.dialects.draft", "draft a dialect file from a model's chat template"),
+    "draft": CommandEntry("interlingua.cli.dialects.draft", "draft a dialect from a chat template or from recordings"),
 }
 DESCRIPTION = """\
 Lists all dialects: name, summary, shape, and the models that use it. A dialect is
