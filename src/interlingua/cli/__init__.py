@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from interlingua import __version__
 from interlingua.cli.common import console
 from interlingua.cli.common.command_parser import CommandEntry, CommandParser, add_commands
-from interlingua.errors import InterlinguaError, RenderError, UsageError
+from interlingua.errors import BadSettings, InterlinguaError, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]
 
@@ -88,6 +88,11 @@ def _run_command(argv: Sequence[str] | None) -> int:
             console.print_stderr(parser.format_help())
             return EXIT_USAGE
         return args.run(args) or EXIT_OK
+    except BadSettings as error:
+        for problem in error.problems:
+            console.print_error(str(problem), problem.hint)
+        console.print_stderr(f"{len(error.problems)} settings are wrong")
+        return EXIT_FAILED
     except InterlinguaError as error:
         console.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
         return EXIT_USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else EXIT_FAILED

@@ -58,12 +58,16 @@ class TypedReader:
 
     default_hint = ""
     """Hint for values that have no example."""
+    collects_problems = False
+    """True if a wrong field is recorded in `problems` and left out, instead of ending the reading."""
     type_descriptions: ClassVar[Mapping[Any, str]] = TYPE_DESCRIPTIONS
 
     def __init__(self, source_name: str) -> None:
         self._source_name = source_name
         self.locations: dict[ValuePath, str] = {}
         """Source and line of every value that was read."""
+        self.problems: dict[ValuePath, BadInput] = {}
+        """Wrong fields, if they are collected."""
 
     def resolve(self, node: yaml.Node, type_: Any, path: ValuePath) -> tuple[yaml.Node, Any, ValuePath]:
         """Return the node, type and path to read in place of these."""
@@ -172,9 +176,14 @@ class TypedReader:
         values = {}
         for key, value in node.value:
             name, field_path = key.value, (*path, key.value)
-            if name not in fields:
-                raise self.error_at(key, field_path, "unknown field", self._unknown_field_hint(name, fields))
-            values[name] = self.read(value, fields[name].type, field_path, fields[name])
+            try:
+                if name not in fields:
+                    raise self.error_at(key, field_path, "unknown field", self._unknown_field_hint(name, fields))
+                values[name] = self.read(value, fields[name].type, field_path, fields[name])
+            except BadInput as error:
+                if not self.collects_problems:
+                    raise
+                self.problems[field_path] = error
             self.locations[field_path] = node_location(self._source_name, key)
         return values
 

@@ -101,7 +101,8 @@ def test_complete_settings_file() -> None:
 
 def test_defaults_without_any_source() -> None:
     loaded = load_settings(None, {"HOME": "/nonexistent"})
-    assert loaded == LoadedSettings(Settings(), "", [], {})
+    searched = ["interlingua.yaml", "/nonexistent/.config/interlingua/interlingua.yaml"]
+    assert loaded == LoadedSettings(Settings(), "", [], {}, searched=searched)
 
 
 def test_precedence_of_flags_environment_and_file() -> None:
@@ -418,7 +419,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "no upstream configured": (
         "port: 1",
         "1: upstreams: no upstream is configured",
-        "add one, or start with --demo",
+        "add one, or start with --demo; `interlingua config init` writes a settings file",
     ),
 }
 

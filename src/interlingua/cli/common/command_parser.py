@@ -76,7 +76,7 @@ class CommandParser(argparse.ArgumentParser):
             parsed.program_args = arguments[end + 1 :]
         if unknown:
             option = unknown[0].partition("=")[0]
-            close_matches = difflib.get_close_matches(option, self._option_string_actions, n=1)
+            close_matches = difflib.get_close_matches(option, self._option_string_actions, n=1, cutoff=0.75)
             suggestion = f"did you mean {close_matches[0]}? " if close_matches else ""
             separator_hint = "arguments for the agent go after `--`; " if runs_program and not close_matches else ""
             raise UsageError(
