@@ -61,7 +61,7 @@ class ActiveConfig(msgspec.Struct, frozen=True):
         With fewer than two API keys there is only one client. Then its thinking stays valid if its API key changes, as
         `interlingua run` changes it at each start.
         """
-        is_shared = len(set(self.settings.keys)) > 1
+        is_shared = len(set(self.settings.client_keys.values())) > 1
         return hmac.digest(self.seal_key, client_id.encode(), sha256) if is_shared else self.seal_key
 
     def owner_for(self, client_id: str) -> str:

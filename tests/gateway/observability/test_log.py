@@ -57,6 +57,7 @@ def exchange(**fields: Any) -> ExchangeRecord:
 
 
 FULL = exchange(
+    client="alice",
     model="claude-sonnet",
     upstream_model="moonshotai/kimi-k2",
     upstream_id="gen-1",
@@ -87,7 +88,7 @@ OVERLOADED = FailedAttempt(upstream="two", model="kimi", kind="503", reason="ove
             FULL,
             "2026-01-01T12:00:00.000Z 200 ok              anthropic-messages → openrouter"
             "  claude-sonnet → moonshotai/kimi-k2  kimi_k2  2 calls  noise×2 renamed  2 attempts  0.41s/3.20s"
-            "  1200+340 tokens  req_1",
+            "  1200+340 tokens  client=alice  req_1",
         ),
         (
             exchange(wire="openai-chat", status=401, outcome="refused", error=f"no such key: {KEY}", ended=10.001),
@@ -148,6 +149,7 @@ def test_request_line_in_json_format() -> None:
         "id": "req_1",
         "path": "/v1/messages",
         "wire": "anthropic-messages",
+        "client": "alice",
         "model": "claude-sonnet",
         "stream": True,
         "upstream": "openrouter",

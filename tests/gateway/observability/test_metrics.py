@@ -61,6 +61,7 @@ def exchange(**fields: Any) -> ExchangeRecord:
 
 
 GOOD = exchange(
+    client="alice",
     model="anything-a-client-likes",
     upstream_model="and-so-here",
     upstream="openrouter",
@@ -98,8 +99,13 @@ def test_metrics_of_a_request() -> None:
         ("", (("direction", "output"),)): 680,
     }
     assert samples_by_name["interlingua_upstream_errors_total"] == {}
+    labels = (("client", "alice"), ("upstream", "openrouter"), ("model", "and-so-here"))
+    assert samples_by_name["interlingua_model_requests_total"] == {("", (*labels, ("outcome", "ok"))): 2}
+    assert samples_by_name["interlingua_model_tokens_total"] == {
+        ("", (*labels, ("direction", "input"))): 2400,
+        ("", (*labels, ("direction", "output"))): 680,
+    }
     assert "anything-a-client-likes" not in text
-    assert "and-so-here" not in text
 
 
 def test_histogram_buckets_are_cumulative() -> None:
@@ -139,6 +145,20 @@ def test_number_of_models_is_bounded_without_those_of_the_settings() -> None:
     assert len(counts) == MAX_MODEL_LABELS + 3
     assert (counts["other", "404"], counts["other", "503"], counts["kimi", "404"]) == (1, 300 - MAX_MODEL_LABELS, 1)
     assert counts["***-0", "503"] == 1
+
+
+def test_number_of_series_by_client_and_model_is_bounded() -> None:
+    """A thousand clients, and models that nobody has heard of."""
+    metrics = Metrics(model_labels=ModelLabels(lambda: {f"m{number}" for number in range(10)}))
+    for number in range(3000):
+        record = exchange(client=f"c{number % 1000}", upstream="u", upstream_model=f"m{number}", upstream_status=404)
+        metrics.end(msgspec.structs.replace(record, usage=Usage(input=1, output=1)))
+    families = parse_metrics(metrics.render(IDLE).decode())
+    requests, tokens = (families[f"interlingua_model_{name}_total"].samples for name in ("requests", "tokens"))
+    assert len(requests) <= 2001
+    assert len(tokens) <= 2001
+    assert (sum(requests.values()), sum(tokens.values())) == (3000, 6000)
+    assert {dict(labels)["model"] for _, labels in requests} == {*(f"m{number}" for number in range(10)), "other"}
 
 
 def test_metrics_of_the_status() -> None:

@@ -126,6 +126,21 @@ def test_precedence_of_flags_environment_and_file() -> None:
     assert settings.models == {"x": Model(upstream="local")}
 
 
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("keys: [a, b]", {}, {"key-1": "a", "key-2": "b"}),
+        ("keys: {alice: '${A}', ci: b}", {"A": "a"}, {"alice": "a", "ci": "b"}),
+        ("keys: []", {}, {}),
+        ("keys: [a]", {"INTERLINGUA_KEYS": "x,y"}, {"key-1": "x", "key-2": "y"}),
+        ("keys: [a]", {"INTERLINGUA_KEYS": "{bob: x}"}, {"bob": "x"}),
+        ("keys: {alice: a}", {"INTERLINGUA_KEYS__BOB": "b"}, {"alice": "a", "bob": "b"}),
+    ],
+)
+def test_keys_of_clients_by_name(text: str, environment: dict[str, str], expected: dict[str, str]) -> None:
+    assert load_text(f"{BASE}{text}\n", None, **environment).settings.client_keys == expected
+
+
 VARIABLES = {
     "a number": ("port: ${PORT}", {"PORT": "80"}, {"port": 80}),
     "a boolean": ("demo: ${D}", {"D": "true"}, {"demo": True}),
@@ -320,7 +335,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "1: log.format: expected one of text, json, got the text 'xml'",
         "for example: format: text",
     ),
-    "a text for a list": ("keys: abc", "1: keys: expected a list, got the text 'abc'", SCHEMA),
+    "a text for a list": ("keys: abc", "1: keys: expected a mapping or a list, got the text 'abc'", SCHEMA),
     "a list for a mapping": ("upstreams: [a]", "1: upstreams: expected a mapping, got a list", SCHEMA),
     "nothing for a mapping": ("log:", "1: log: expected a mapping, got nothing", SCHEMA),
     "a number for a mapping": (

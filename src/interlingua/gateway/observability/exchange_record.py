@@ -41,6 +41,8 @@ class ExchangeRecord(Struct, kw_only=True):
     wire: str
     """Wire of the client."""
     started: float
+    client: str = ""
+    """Name of the client's key in the settings; "" if there are no keys."""
     model: str = ""
     """Model id that the client sent."""
     stream: bool = False

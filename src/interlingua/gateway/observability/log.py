@@ -219,6 +219,7 @@ def _format_request(fields: dict[str, Any]) -> str:
     words.append("/".join(f"{seconds:.2f}s" for seconds in times if seconds is not None))
     if tokens := fields["tokens"]:
         words.append(f"{tokens['input']}+{tokens['output']} tokens")
+    words.append(f"client={_format_value(fields['client'])}" if fields["client"] else "")
     words.append(_format_failures(fields))
     words.append(f"error={_format_value(fields['error'])}" if fields["error"] else "")
     words.append(_format_value(fields["id"]))

@@ -20,6 +20,7 @@ from itertools import accumulate
 from operator import add
 from typing import NamedTuple
 
+from interlingua.events import Usage
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.gateway_status import WORKER_STATES, GatewayStatus
 from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
@@ -32,6 +33,8 @@ _FIRST_BYTE_BUCKETS_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 _REQUEST_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MAX_SERIES = 500
 """Maximum number of series per metric, as a safeguard against labels with too many values."""
+_MAX_MODEL_SERIES = 2000
+"""The same for metrics by client and model."""
 _MAX_CACHED_KEYS = 8192
 MAX_MODEL_LABELS = 100
 """Maximum number of model ids per worker that the settings do not contain."""
@@ -136,6 +139,26 @@ class Metrics:
         )
         self._retry_budgets = _StatusMetric("retry_budget", "Retries left for an upstream.", "upstream")
         self._tokens = _Counter(own, "tokens_total", "Tokens reported by upstreams.", "direction")
+        self._model_requests = _Counter(
+            own,
+            "model_requests_total",
+            "Finished requests by the name of the client's key, by upstream and model.",
+            "client",
+            "upstream",
+            "model",
+            "outcome",
+            max_series=_MAX_MODEL_SERIES,
+        )
+        self._model_tokens = _Counter(
+            own,
+            "model_tokens_total",
+            "Tokens reported by upstreams, by the name of the client's key, by upstream and model.",
+            "client",
+            "upstream",
+            "model",
+            "direction",
+            max_series=_MAX_MODEL_SERIES,
+        )
         self._retries = _Counter(
             own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
         )
@@ -160,6 +183,8 @@ class Metrics:
             self._memory_use,
             self._connections,
             self._tokens,
+            self._model_requests,
+            self._model_tokens,
             self._retries,
             self._retry_budgets,
             self._circuit_openings,
@@ -197,10 +222,22 @@ class Metrics:
         for attempt in exchange.failed_attempts:
             model = self._model_labels.label(attempt.model, is_rejected=attempt.kind in REJECTED_KINDS)
             self._upstream_errors.add(1, attempt.upstream, model, attempt.kind)
-        if exchange.usage and not exchange.usage.estimated:
-            self._tokens.add(exchange.usage.input, "input")
-            self._tokens.add(exchange.usage.output, "output")
+        usage = exchange.usage if exchange.usage and not exchange.usage.estimated else None
+        if usage:
+            self._tokens.add(usage.input, "input")
+            self._tokens.add(usage.output, "output")
+        if exchange.upstream_model:
+            self._record_model(exchange, usage)
         self._retries.add(max(0, exchange.attempts - 1))
+
+    def _record_model(self, exchange: ExchangeRecord, usage: Usage | None) -> None:
+        is_rejected = str(exchange.upstream_status) in REJECTED_KINDS
+        model = self._model_labels.label(exchange.upstream_model, is_rejected=is_rejected)
+        labels = (exchange.client, exchange.upstream, model)
+        self._model_requests.add(1, *labels, exchange.outcome)
+        if usage:
+            self._model_tokens.add(usage.input, *labels, "input")
+            self._model_tokens.add(usage.output, *labels, "output")
 
     def record_circuit_open(self, upstream: str) -> None:
         self._circuit_openings.add(1, upstream)
@@ -221,7 +258,7 @@ class Metrics:
             status: The status of the gateway. It must be made before: what it no longer counts as open is counted.
             known_models: Names of upstream and model that the settings list.
         """
-        totals = _sum_series(self._memory.regions)
+        totals = _sum_series(self._memory.regions, {metric.name: metric.max_series for metric in self._metrics})
         totals |= {metric.name: series for metric, series in self._status_series(status, known_models)}
         return "".join(
             line + "\n" for metric in self._metrics for line in metric.lines(totals.get(metric.name, {}))
@@ -296,7 +333,7 @@ class _OwnSeries:
         self, metric: _Metric, label_values: tuple[str, ...], series: dict[tuple[str, ...], memoryview[float]]
     ) -> memoryview[float]:
         other = _other_labels(label_values)
-        for candidate in (_bounded_labels(series, label_values), other):
+        for candidate in (_bounded_labels(series, label_values, metric.max_series), other):
             if candidate in series:
                 return series[candidate]
             key = _encode_key(_SeriesKey(metric.metric_type, metric.name, candidate))
@@ -312,6 +349,7 @@ class _Metric(ABC):
 
     width = 1
     """Number of values per series."""
+    max_series = _MAX_SERIES
 
     def __init__(self, name: str, metric_type: str, help_text: str, *labels: str) -> None:
         self.name = f"interlingua_{name}"
@@ -358,8 +396,9 @@ class _StatusMetric(_Metric):
 
 
 class _Counter(_Metric):
-    def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str) -> None:
+    def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str, max_series: int = _MAX_SERIES) -> None:
         super().__init__(name, "counter", help_text, *labels)
+        self.max_series = max_series
         self._own = own
         if not labels:
             self.add(0)  # a series without labels is reported from the start
@@ -407,19 +446,24 @@ class _Histogram(_Metric):
         yield "_count", {}, sum(counts)
 
 
-def _sum_series(regions: Sequence[SeriesRegion]) -> dict[str, dict[tuple[str, ...], list[float]]]:
+def _sum_series(
+    regions: Sequence[SeriesRegion], max_series: Mapping[str, int]
+) -> dict[str, dict[tuple[str, ...], list[float]]]:
     """Return the sums over all workers, by the name of the metric and the label values."""
     totals: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for region in regions:
         for key, values in _metric_series(region):
             series = totals.setdefault(key.metric, {})
-            total = series.setdefault(_bounded_labels(series, key.label_values), [0.0] * len(values))
+            limit = max_series.get(key.metric, _MAX_SERIES)
+            total = series.setdefault(_bounded_labels(series, key.label_values, limit), [0.0] * len(values))
             total[:] = map(add, total, values)
     return totals
 
 
-def _bounded_labels(series: Collection[tuple[str, ...]], label_values: tuple[str, ...]) -> tuple[str, ...]:
-    is_known = label_values in series or len(series) < _MAX_SERIES
+def _bounded_labels(
+    series: Collection[tuple[str, ...]], label_values: tuple[str, ...], max_series: int
+) -> tuple[str, ...]:
+    is_known = label_values in series or len(series) < max_series
     return label_values if is_known else _other_labels(label_values)
 
 

@@ -260,6 +260,7 @@ class Relay:
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         client_id = self._config.authenticator.check_key(headers)
+        self._exchange.client = self._config.authenticator.client_name(client_id)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:

@@ -23,6 +23,8 @@ _URL_HINT = "for example: https://openrouter.ai/api/v1"
 _DATABASE_HINT = "for example: postgresql://user:password@host/database"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
+_CLIENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_CLIENT_NAME_HINT = "use at most 64 letters, digits, dots, dashes, underscores and @"
 _CONTROL_CHARACTER_PROBLEM = "contains a line break or a control character"
 _FORBIDDEN_HEADER_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -86,13 +88,22 @@ def _check_upstream_headers(path: tuple[str, ...], upstream: Upstream) -> Iterat
 
 
 def _check_client_keys(settings: Settings) -> Iterator[BadSetting]:
+    keys = settings.client_keys
+    for name, key in keys.items():
+        same = next(other for other in keys if keys[other] == key)
+        if not _CLIENT_NAME.fullmatch(name):
+            yield BadSetting(("keys", name), f"{name!r} cannot be the name of a client", _CLIENT_NAME_HINT)
+        if not key:
+            yield BadSetting(("keys", name), "the key is empty", _GENERATE_HINT)
+        elif same != name and isinstance(settings.keys, dict):
+            yield BadSetting(("keys", name), f"has the same key as {same}", "each client needs a key of its own")
     if is_loopback(settings.host):
         return
     if not settings.keys:
         yield BadSetting(
             ("keys",), f"{settings.host!r} is reachable from other machines, so a key is required", _KEY_HINT
         )
-    if any(len(key) < MIN_CLIENT_KEY_CHARS for key in settings.keys):
+    if any(len(key) < MIN_CLIENT_KEY_CHARS for key in keys.values()):
         yield BadSetting(
             ("keys",),
             f"a key has less than {MIN_CLIENT_KEY_CHARS} characters and could be guessed from other machines",

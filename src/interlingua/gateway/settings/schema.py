@@ -330,8 +330,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits for requests, replies and connections."""
     client_limits: ClientLimits = ClientLimits()
     """Limits for each client."""
-    keys: list[Secret] = []
-    """API keys that clients may use. If empty, no key is required; that is allowed only on a loopback address."""
+    keys: dict[str, Secret] | list[Secret] = []
+    """API keys that clients may use, each under a name: `{alice: "${ALICE_KEY}", ci: "${CI_KEY}"}`. Log and metrics
+    have the name, never the key. In a list without names they are called key-1, key-2 and so on. If empty, no key is
+    required; that is allowed only on a loopback address."""
     hosts: list[str] = []
     """Additional host names of this gateway. A request with any other `Host` header is rejected, which protects against
     requests from web pages (DNS rebinding)."""
@@ -363,3 +365,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     it is killed and replaced. A single worker only prints its stack to standard error. 0 disables the check."""
     otel: bool = False
     """Trace each request with OpenTelemetry. The exporter is configured with the OTEL_* environment variables."""
+
+    @property
+    def client_keys(self) -> dict[str, str]:
+        """The keys of clients by name."""
+        if isinstance(self.keys, dict):
+            return self.keys
+        return {f"key-{number}": key for number, key in enumerate(self.keys, 1)}
