@@ -21,7 +21,7 @@ COMMANDS = {
     "reload": CommandEntry("interlingua.cli.gateway.reload", "let the background gateway read its settings again"),
     "status": CommandEntry("interlingua.cli.gateway.status", "show the state of the background gateway"),
     "logs": CommandEntry("interlingua.cli.gateway.logs", "show the log of the background gateway"),
-    "config": CommandEntry("interlingua.cli.config", "check and show the gateway's settings"),
+    "config": CommandEntry("interlingua.cli.config", "write, check and show the gateway's settings"),
     "parse": CommandEntry("interlingua.cli.parse", "convert a model's native text to a reply in JSON"),
     "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),

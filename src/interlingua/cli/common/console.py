@@ -28,6 +28,7 @@ __all__ = [
     "flush",
     "print_error",
     "print_findings",
+    "print_prompt",
     "print_stderr",
     "printable",
     "read_all",
@@ -193,6 +194,12 @@ def print_stderr(line: str) -> None:
     if sys.stderr is not None:  # if it is None, print() would write to standard output
         with suppress(OSError):  # the reader has closed it
             print(line, file=sys.stderr, flush=True)
+
+
+def print_prompt(text: str) -> None:
+    """Print a question without a line break behind it."""
+    if sys.stderr is not None:
+        print(text, end="", file=sys.stderr, flush=True)
 
 
 def print_error(message: str, hint: str) -> None:

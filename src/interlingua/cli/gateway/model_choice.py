@@ -14,7 +14,7 @@ from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, Routes
 from interlingua.gateway.upstream.listed_models import ListedModels, fetch_models
 from interlingua.translation.upstream_errors import UpstreamFailed
 
-__all__ = ["ModelChoice", "choose_model"]
+__all__ = ["ModelChoice", "choose_model", "list_models"]
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 LIST_TIMEOUT_SECONDS = 8.0
@@ -73,7 +73,7 @@ def _choose_listed(routes: Routes, *, is_checked: bool) -> ModelChoice:
             "the model is not specified, and the settings list none",
             "add --model NAME, with the name that the upstream uses",
         )
-    url, ids = default.upstream.url, _list_models(default).ids
+    url, ids = default.upstream.url, list_models(default).ids
     if not ids:
         raise UsageError(
             f"the model is not specified, and {url} lists none",
@@ -103,7 +103,7 @@ def _check_routes(candidates: list[Route]) -> list[str]:
     notes = []
     for route in candidates:
         try:
-            models = _list_models(route)
+            models = list_models(route)
         except BadInput as error:
             if route is candidates[-1]:
                 raise
@@ -113,7 +113,7 @@ def _check_routes(candidates: list[Route]) -> list[str]:
     return notes
 
 
-def _list_models(route: Route) -> ListedModels:
+def list_models(route: Route) -> ListedModels:
     """Return the models of an upstream; none if it answers, but not with a list. Raises BadInput otherwise."""
     url = route.upstream.url
     try:
