@@ -18,7 +18,7 @@ from interlingua.gateway.observability.capture_format import ClientRequestLine, 
 
 __all__ = ["Exchange", "Gateway", "run_gateway", "run_plain_server"]
 
-LISTENING = re.compile(r"listening on (http://\S+) ")
+LISTENING = re.compile(r"listening on (http://[^\s\"]+)[\" ]")
 SECONDS = 60
 
 

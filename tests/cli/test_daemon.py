@@ -156,7 +156,10 @@ def test_gateways_with_different_names_are_independent(user: User) -> None:
             assert request_reply(gateway, CHAT, "demo/kimi_k2").status == 200
     assert json.loads(user.run("status", "--name", "two", "--json"))["requests"] == 6  # sum of both workers
     page = get(two, "/metrics").body.decode()
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in page.splitlines() if "requests_total{" in line) == 6
+    assert (
+        sum(int(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith("interlingua_requests_total{"))
+        == 6
+    )
     output = user.run("status", status=3)
     assert "default: not running" in output
     assert "other gateways: one, two" in output

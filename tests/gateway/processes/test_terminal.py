@@ -12,16 +12,14 @@ import subprocess
 import sys
 import termios
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from interlingua.gateway.processes.terminal import has_terminal
-from tests.support.gateway_process import LISTENING_PATTERN
+from tests.support.gateway_process import LISTENING_PATTERN, wait_until_ready
 
 SECONDS = 60
 
@@ -75,14 +73,7 @@ class Terminal:
 
     def wait_until_ready(self) -> None:
         """Wait until the gateway answers. A signal that arrives before ends it as any other program."""
-        address = self.wait_for_output(LISTENING_PATTERN.pattern)[1]
-        until = time.monotonic() + SECONDS
-        while True:
-            with suppress(OSError), urllib.request.urlopen(f"{address}/readyz", timeout=5) as response:
-                assert response.status == 200
-                return
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        wait_until_ready(self.wait_for_output(LISTENING_PATTERN.pattern)[1])
 
     def close(self) -> None:
         if not self._is_closing:

@@ -7,6 +7,8 @@ import os
 
 from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console, gateway_options
+from interlingua.errors import BadSettings, InterlinguaError, UsageError
+from interlingua.gateway.observability.log import format_json_line
 from interlingua.gateway.processes import systemd_notify
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.descriptor_limit import describe_reduced_limits, raise_descriptor_limit
@@ -61,6 +63,7 @@ _SDK_EXAMPLES = """\
   anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
   others        see docs/reference/agents.md; `interlingua run` starts a gateway and an agent together
 """
+EXIT_FAILED, EXIT_USAGE = 1, 2
 _PRINTED_AGENTS = ("claude", "codex", "opencode")
 """A selection, so that the startup message fits on a screen."""
 
@@ -69,10 +72,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     gateway_options.add_options(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int | None:
+    loaded = gateway_options.settings_from_args(args)
+    if loaded.settings.log.format == "text":
+        _serve(args, loaded)
+        return None
+    try:
+        _serve(args, loaded)
+    except InterlinguaError as error:  # programs read the log: its last line is JSON, too
+        for problem in error.problems if isinstance(error, BadSettings) else [error]:
+            console.print_stderr(format_json_line("error", str(problem), hint=problem.hint))
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+    return None
+
+
+def _serve(args: argparse.Namespace, loaded: LoadedSettings) -> None:
     from interlingua.gateway.processes.server import bind_sockets, check_settings, serve
 
-    loaded = gateway_options.settings_from_args(args)
     check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
     sockets = bind_sockets(settings)
@@ -80,7 +96,8 @@ def run(args: argparse.Namespace) -> None:
     raise_descriptor_limit()
     for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):
         if note:
-            console.print_stderr(f"interlingua: note: {note}")
+            is_json = settings.log.format == "json"
+            console.print_stderr(format_json_line("info", note) if is_json else f"interlingua: note: {note}")
     console.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
     serve(loaded, sockets, key, lambda: gateway_options.settings_from_args(args))
 
@@ -88,13 +105,18 @@ def run(args: argparse.Namespace) -> None:
 def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> str:
     """Return the startup message: address, upstreams, and commands to copy.
 
-    The commands are left out if the log is JSON or a service manager started the gateway.
+    If the log is JSON, it is a line of the log. If a service manager started the gateway, the commands are left out.
     """
     host = settings.host.strip("[]")
+    address = systemd_notify.http_url(host, port)
+    if settings.log.format == "json":
+        upstreams = {name: upstream.url for name, upstream in settings.upstreams.items()}
+        fields = {"process": os.getpid(), "settings": loaded.source, "upstreams": upstreams, "demo": settings.demo}
+        return format_json_line("info", f"listening on {address}", **fields)
     source_note = f", settings: {loaded.source}" if loaded.source else ""
-    heading = f"interlingua: listening on {systemd_notify.http_url(host, port)} (process {os.getpid()}{source_note})"
+    heading = f"interlingua: listening on {address} (process {os.getpid()}{source_note})"
     upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
-    if settings.log.format == "json" or systemd_notify.is_enabled():
+    if systemd_notify.is_enabled():
         return heading
     base = systemd_notify.http_url(systemd_notify.client_host(host), port)
     ids = routes_for(loaded).model_ids()

@@ -25,7 +25,7 @@ from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor, printable
 
-__all__ = ["GatewayLog", "JsonFormatter", "LineHandler", "LogOutput", "TextFormatter"]
+__all__ = ["GatewayLog", "JsonFormatter", "LineHandler", "LogOutput", "TextFormatter", "format_json_line"]
 
 _LEVELS = {"error": logging.ERROR, "info": logging.INFO, "debug": logging.DEBUG}
 _LOGGER = logging.getLogger("interlingua.gateway")
@@ -193,6 +193,12 @@ class JsonFormatter(logging.Formatter):
         fields = {name: _truncate(value) for name, value in getattr(record, "fields", {}).items()}
         line = json.dumps({**header, **fields}, default=str)
         return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
+
+
+def format_json_line(level: str, message: str, **fields: Any) -> str:
+    """Return a line of the log in JSON, for what is reported before the log is open."""
+    values = {"levelname": level, "msg": message, "created": time.time(), "fields": fields}
+    return JsonFormatter().format(logging.makeLogRecord(values))
 
 
 def _format_time(timestamp: float) -> str:
