@@ -33,8 +33,8 @@ def main() -> None:
     )
     show(layout.format_header("upstream sends", "client receives, and why"))
     for frames in translate(translator):
-        for row in explainer.take_rows():
-            show(layout.format_row(row))
+        for explained in explainer.take_rows():
+            show(layout.format_row(explained.row))
         sent += frames
     show(f"\n{layout.format_note(explainer.summary() + '. Result at the client:')}\n")
     show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")

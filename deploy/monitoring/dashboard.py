@@ -130,7 +130,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Calls", (Query(rate("calls_total", "dialect"), "{{dialect}}"),), "cps"),
         Panel(
             "Corrections",
-            (Query(rate("findings_total", "kind"), "{{kind}}"),),
+            (Query(rate("findings_total", "kind", "severity"), "{{kind}} ({{severity}})"),),
             "cps",
             "Findings by kind: what upstreams and models got wrong, and what was done about it.",
         ),

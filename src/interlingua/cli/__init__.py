@@ -25,6 +25,8 @@ COMMANDS = {
     "parse": CommandEntry("interlingua.cli.parse", "convert a model's native text to a reply in JSON"),
     "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
+    "captures": CommandEntry("interlingua.cli.captures", "list the recorded exchanges of the gateway, and show one"),
+    "explain": CommandEntry("interlingua.cli.explain", "say what a kind of finding means, and what to do about it"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),

@@ -91,8 +91,8 @@ def test_metrics_of_a_request() -> None:
     assert samples_by_name["interlingua_retries_total"] == {("", ()): 4}
     assert samples_by_name["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
     assert samples_by_name["interlingua_findings_total"] == {
-        ("", (("kind", "noise"),)): 4,
-        ("", (("kind", "renamed"),)): 2,
+        ("", (("kind", "noise"), ("severity", "info"))): 4,
+        ("", (("kind", "renamed"), ("severity", "info"))): 2,
     }
     assert samples_by_name["interlingua_tokens_total"] == {
         ("", (("direction", "input"),)): 2400,

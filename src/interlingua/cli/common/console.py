@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from enum import Enum
@@ -18,6 +19,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from interlingua import events as ev
+from interlingua.core.finding_severity import severity_of
 from interlingua.errors import BadInput
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "read_json",
     "stdout_is_terminal",
     "terminal_width",
+    "wrap",
     "write",
     "write_json",
     "write_json_line",
@@ -173,6 +176,18 @@ def terminal_width() -> int:
     return max(40, shutil.get_terminal_size((120, 24)).columns)
 
 
+def wrap(text: str, indent: str = "", next_indent: str | None = None) -> list[str]:
+    """Return the text as lines that fit the terminal, split between words."""
+    return textwrap.wrap(
+        text,
+        terminal_width(),
+        initial_indent=indent,
+        subsequent_indent=indent if next_indent is None else next_indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def abandon_stdout() -> None:
     """Redirect standard output to /dev/null, so that the interpreter does not fail when it flushes it at exit."""
     with suppress(OSError):  # it may not be a real file
@@ -209,11 +224,14 @@ def print_error(message: str, hint: str) -> None:
 
 def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat) -> None:
     for finding in findings:
+        severity = severity_of(finding.kind)
         if finding_format is FindingFormat.JSON:
-            print_stderr(printable(msgspec.json.encode(finding).decode()))
+            fields = {**msgspec.to_builtins(finding), "severity": severity}
+            print_stderr(printable(msgspec.json.encode(fields).decode()))
         elif finding_format is FindingFormat.LINES:
+            label = "finding" if severity == "info" else f"finding ({severity})"
             location = f" at {finding.place}" if finding.place else ""
-            print_stderr(printable(f"finding: {finding.kind}{location}: {finding.message}"))
+            print_stderr(printable(f"{label}: {finding.kind}{location}: {finding.message}"))
 
 
 def printable(text: str) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "Style",
     "Styler",
     "ansi_style",
+    "display_width",
     "no_style",
     "shorten",
     "style_for",
@@ -110,7 +111,7 @@ class ColumnLayout:
             _wrap_lines(row.left, self._left_width), _wrap_lines(row.right, self._right_width), fillvalue=blank
         )
         for (left, left_style), (right, right_style) in line_pairs:
-            padding = " " * (self._left_width - _display_width(left))
+            padding = " " * (self._left_width - display_width(left))
             styled_left, styled_right = self._styler(left, left_style), self._styler(right, right_style)
             yield f"{number:>{ROW_NUMBER_WIDTH}}  {styled_left}{padding} │ {styled_right}"
             number = ""
@@ -137,7 +138,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
     """Yield pieces that fit into `width`, split after a space or comma if one is near. Joined, they are the text."""
     start = end = used_width = 0
     while end < len(text):
-        used_width += _display_width(text[end])
+        used_width += display_width(text[end])
         if used_width > width:
             earliest_break = start + (end - start) * 2 // 3
             end = max(text.rfind(" ", earliest_break, end), text.rfind(",", earliest_break, end)) + 1 or end
@@ -148,7 +149,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
     yield text[start:]
 
 
-def _display_width(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the number of terminal cells that the text takes."""
     if text.isascii():
         return len(text)

@@ -20,6 +20,7 @@ from itertools import accumulate
 from operator import add
 from typing import NamedTuple
 
+from interlingua.core.finding_severity import severity_of
 from interlingua.events import Usage
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.gateway_status import WORKER_STATES, GatewayStatus
@@ -114,7 +115,13 @@ class Metrics:
         )
         self._reads = _Counter(own, "reads_total", "Chunks read from streams of upstreams.")
         self._calls = _Counter(own, "calls_total", "Tool calls in replies.", "dialect")
-        self._findings = _Counter(own, "findings_total", "Findings in requests and replies.", "kind")
+        self._findings = _Counter(
+            own,
+            "findings_total",
+            "Findings in requests and replies. severity: info, warning or error.",
+            "kind",
+            "severity",
+        )
         self._upstream_errors = _Counter(
             own,
             "upstream_errors_total",
@@ -218,7 +225,7 @@ class Metrics:
         if exchange.calls:
             self._calls.add(exchange.calls, exchange.dialect)
         for finding_kind, count in Counter(finding.kind for finding in exchange.findings).items():
-            self._findings.add(count, finding_kind)
+            self._findings.add(count, finding_kind, severity_of(finding_kind))
         for attempt in exchange.failed_attempts:
             model = self._model_labels.label(attempt.model, is_rejected=attempt.kind in REJECTED_KINDS)
             self._upstream_errors.add(1, attempt.upstream, model, attempt.kind)
