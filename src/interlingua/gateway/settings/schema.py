@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, ReasoningPolicy
+from interlingua.core.wire_traits import WireName
 
 __all__ = [
     "Api",
@@ -32,7 +33,7 @@ __all__ = [
     "WebSearch",
 ]
 
-Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+Api: TypeAlias = WireName
 Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
 """Text that is never printed and never logged."""
 EmptyPolicy: TypeAlias = Literal["keep", "retry"]
