@@ -18,6 +18,7 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
+from docs.completion import completion_scripts
 from docs.request_fields import FIELDS, translate_field
 from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
@@ -659,7 +660,7 @@ def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
 
 def _help_text(parser: argparse.ArgumentParser) -> str:
     """Return the help text at a fixed width, independent of the terminal."""
-    with patch.dict(os.environ, {"COLUMNS": "100"}):
+    with patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}):
         return parser.format_help()
 
 
@@ -705,3 +706,5 @@ PAGES = {
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")
+    for path, script in completion_scripts().items():
+        path.write_text(script, encoding="utf-8")

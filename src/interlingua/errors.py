@@ -59,6 +59,8 @@ class InterlinguaError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # tracebacks show it
 
 
 class UsageError(InterlinguaError):

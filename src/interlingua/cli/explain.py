@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.core.finding_severity import SEVERITIES, advice_for, severity_of
 from interlingua.core.findings import FINDING_KINDS
 from interlingua.errors import UsageError, suggestion_hint
@@ -55,8 +55,8 @@ def _as_json(kind: str) -> dict[str, str]:
 
 def _format_kind(kind: str) -> str:
     irregularity, _, correction = FINDING_KINDS[kind].partition(": ")
-    lines = [f"{kind} ({severity_of(kind)})", *console.wrap(irregularity, indent="  ")]
-    lines += console.wrap(correction, indent="  → ", next_indent="    ")
+    lines = [f"{kind} ({severity_of(kind)})", *terminal.wrap(irregularity, indent="  ")]
+    lines += terminal.wrap(correction, indent="  → ", next_indent="    ")
     if advice := advice_for(kind):
-        lines += console.wrap(advice, indent="  to do: ", next_indent="         ")
+        lines += terminal.wrap(advice, indent="  to do: ", next_indent="         ")
     return "\n".join([*lines, ""])

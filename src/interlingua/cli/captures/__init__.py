@@ -11,10 +11,10 @@ COMMANDS = {
     "show": CommandEntry("interlingua.cli.captures.show", "show one capture, or the bytes in it"),
 }
 DESCRIPTION = """\
-A gateway with `--capture DIR` records each exchange in a file: the request, what
-the upstream sent, what the client received, and what was found. A capture is
-named by its file, or by the id of the request, which is in the log and in the
-response header x-interlingua-id."""
+A gateway with `--capture DIR` records each exchange in a file: the request,
+what the upstream sent, what the client received, and what was found. A capture
+is named by its file, or by the id of the request, which is in the log and in
+the response header x-interlingua-id."""
 EPILOG = """\
 examples:
   interlingua captures list --failed

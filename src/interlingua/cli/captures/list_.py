@@ -18,7 +18,7 @@ from interlingua.cli.common.two_columns import shorten
 from interlingua.core.finding_severity import SEVERITIES, severity_of
 from interlingua.errors import UsageError
 
-DESCRIPTION = "Lists captures, the newest first: time, status, model, tool calls, findings and id."
+DESCRIPTION = "Lists captures, the newest first: time, status, model, calls, findings, id."
 EPILOG = """\
 examples:
   interlingua captures list

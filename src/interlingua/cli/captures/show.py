@@ -10,7 +10,7 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli.captures.capture_summary import CaptureSummary, read_summary
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.capture_files import add_captures_option, capture_folder, find_capture
 from interlingua.cli.common.two_columns import shorten
 from interlingua.common.jsontext.codec import read_full_object
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     lines = [*_facts(summary), *_finding_lines(captured), *_conversation_lines(captured, summary)]
     if captured.received:
         lines += ["", f"next: interlingua translate --explain {summary.id if args.captures is None else path}"]
-    console.write("".join(f"{line}\n" for line in lines).encode())
+    console.write_lines(lines)
 
 
 def _find(args: argparse.Namespace) -> Path:
@@ -177,4 +177,4 @@ def _reply_lines(wire: str, sent: bytes) -> Iterator[str]:
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
     indent = f"{label:<{LABEL_WIDTH}}"
-    yield from console.wrap(console.printable(shorten(text, MAX_TEXT_CHARS)), indent, " " * LABEL_WIDTH)
+    yield from terminal.wrap(console.printable(shorten(text, MAX_TEXT_CHARS)), indent, " " * LABEL_WIDTH)

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import zip_longest
-from typing import TypeAlias
+
+from interlingua.common.ansi import Style, Styler, no_style
 
 __all__ = [
     "ColumnLayout",
     "ColumnLine",
     "ColumnRow",
-    "Style",
-    "Styler",
-    "ansi_style",
     "display_width",
-    "no_style",
     "shorten",
-    "style_for",
 ]
 
 MIN_TWO_COLUMN_WIDTH = 100
 """Terminals narrower than this get the stacked layout."""
 ROW_NUMBER_WIDTH = 4
 MAX_WRAPPED_LINES = 4
-
-
-class Style(Enum):
-    """Role of a line. The value is its ANSI colour code."""
-
-    PLAIN = "0"
-    FAINT = "2"
-    SENT = "32"
-    MARKER = "36"
-    FINDING = "33"
-    FAILED = "31"
-    HEADING = "1"
 
 
 @dataclass(frozen=True)
@@ -54,21 +36,6 @@ class ColumnRow:
     number: str
     left: list[ColumnLine] = field(default_factory=list)
     right: list[ColumnLine] = field(default_factory=list)
-
-
-Styler: TypeAlias = Callable[[str, Style], str]
-
-
-def no_style(text: str, _: Style) -> str:
-    return text
-
-
-def ansi_style(text: str, style: Style) -> str:
-    return f"\x1b[{style.value}m{text}\x1b[0m" if text and style is not Style.PLAIN else text
-
-
-def style_for(is_terminal: bool) -> Styler:
-    return ansi_style if is_terminal and not os.environ.get("NO_COLOR") else no_style
 
 
 class ColumnLayout:

@@ -56,13 +56,13 @@ def run(args: argparse.Namespace) -> int | None:
     raise_settings_errors(_find_problems(loaded))
     _print_notes(find_settings_doubts(loaded))
     lines = [f"settings: {_source(loaded)}", *_summary_lines(loaded.settings, routes_for(loaded))]
-    console.write("".join(f"{console.printable(line)}\n" for line in lines).encode())
+    console.write_lines(map(console.printable, lines))
     return None
 
 
 def _print_notes(notes: list[str]) -> None:
     for note in notes:
-        console.print_stderr(f"note: {console.printable(note)}")
+        console.print_note(note)
 
 
 def _find_problems(loaded: LoadedSettings) -> list[BadInput]:

@@ -54,7 +54,7 @@ examples:
   interlingua config init
   interlingua config init --upstream {EXAMPLE_URL}
   interlingua config init --upstream openrouter --model moonshotai/kimi-k2.5
-  interlingua config init --upstream vllm --host 0.0.0.0 --client alice --client ci
+  interlingua config init --upstream vllm --host 0.0.0.0 --client alice
 
 names that --upstream takes in place of a URL:
   {", ".join(PRESETS)}
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     if added := _add_keys(path.with_name(".env"), chosen.clients):
         console.print_stderr(f"wrote the keys of clients to {path.with_name('.env')}: {', '.join(added)}")
     if chosen.key_variable and not os.environ.get(chosen.key_variable):
-        console.print_stderr(f"note: set {chosen.key_variable} in the environment, or in .env, to the upstream's key")
+        console.print_note(f"set {chosen.key_variable} in the environment, or in .env, to the upstream's key")
     file = "" if args.output == SETTINGS_FILE_NAME else f" {path}"
     console.print_stderr(f"next: interlingua config check{file}")
     console.print_stderr(f"      interlingua serve{f' --config{file}' if file else ''}")
@@ -184,7 +184,7 @@ def _ask_model(name: str, url: str, api: str | None, variable: str) -> str:
     try:
         ids = list_models(route).ids
     except BadInput as error:
-        console.print_stderr(f"note: {error}")
+        console.print_note(str(error))
     console.print_stderr("Which model shall have a short name? None: clients send the ids of the upstream.")
     for number, id in enumerate(ids[:MAX_LISTED_MODELS], 1):
         console.print_stderr(f"  {number}  {console.printable(id)}")

@@ -16,7 +16,7 @@ from interlingua.gateway.settings.redacted_view import redacted_settings
 DESCRIPTION = """\
 Prints the effective settings as YAML: the file, overridden by the environment,
 with defaults for everything else. Secrets are printed as ***: API keys, and
-headers and extra fields that look like a key or get their value from a variable."""
+headers and extra fields that look like a key or come from a variable."""
 EPILOG = """\
 examples:
   interlingua config show
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     loaded = read_settings(args.file, os.environ)
     for note in loaded.notes:
-        console.print_stderr(f"note: {console.printable(note)}")
+        console.print_note(note)
     console.print_stderr(f"settings: {console.printable(loaded.source or 'no file')}")
     raise_settings_errors(find_settings_problems(loaded))
     data = redacted_settings(loaded.settings, loaded.variable_secrets)

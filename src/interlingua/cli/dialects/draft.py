@@ -8,6 +8,7 @@ from pathlib import Path
 
 import interlingua as il
 from interlingua.cli.common import console
+from interlingua.cli.common.terminal import progress
 from interlingua.cli.common.two_columns import shorten
 from interlingua.cli.dialects.check import decode_arguments
 from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess, guess_dialect
@@ -31,13 +32,13 @@ from interlingua.errors import BadInput, InterlinguaError
 DESCRIPTION = """\
 Drafts a dialect file for a model, from one of these:
 
-  a chat template    a Jinja file; tokenizer_config.json; a model folder, also in
-                     the cache of Hugging Face; the JSON of llama.cpp's /props.
-                     It is rendered with a probe message (reasoning, text and two
-                     calls), and the markers around them are the dialect.
-  recorded replies   text as the model wrote it; a recorded stream or reply of a
-                     server; a capture; lines as `dialects check` takes them. If
-                     a built-in dialect reads them, the draft is a copy of it.
+  a chat template   a Jinja file; tokenizer_config.json; a model folder, also in
+                    the cache of Hugging Face; the JSON of llama.cpp's /props.
+                    It is rendered with a probe (reasoning, text, two calls),
+                    and the markers around them are the dialect.
+  recorded replies  text as the model wrote it; a recorded stream or reply of a
+                    server; a capture; lines as `dialects check` takes them. If
+                    a built-in dialect reads them, the draft is a copy of it.
 
 The command says what it took. Then it parses that with the draft, and reports
 whether the result is right. Comments in the draft mark everything that is
@@ -66,10 +67,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     source = read_source(args.source)
     console.print_stderr(f"took {source.description}")
-    if isinstance(source, TemplateSource):
-        draft = _draft_template(source)
-    else:
-        draft = _draft_recording(source)
+    with progress("drafting"):  # a recording is parsed in every dialect
+        draft = _draft_template(source) if isinstance(source, TemplateSource) else _draft_recording(source)
     _write_draft(draft.text, args.output)
     if draft.problems:
         raise BadInput(

@@ -9,6 +9,7 @@ import difflib
 
 import msgspec
 
+from interlingua.cli.common.terminal import progress
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, Routes
 from interlingua.gateway.upstream.listed_models import ListedModels, fetch_models
@@ -117,7 +118,8 @@ def list_models(route: Route) -> ListedModels:
     """Return the models of an upstream; none if it answers, but not with a list. Raises BadInput otherwise."""
     url = route.upstream.url
     try:
-        return fetch_models(route, CONNECT_TIMEOUT_SECONDS, LIST_TIMEOUT_SECONDS)
+        with progress(f"asking {url} for its models"):
+            return fetch_models(route, CONNECT_TIMEOUT_SECONDS, LIST_TIMEOUT_SECONDS)
     except TimeoutError:
         return ListedModels()
     except UpstreamFailed as error:

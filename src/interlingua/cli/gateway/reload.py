@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from interlingua.cli.common import console
+from interlingua.cli.common.terminal import progress
 from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.log_reader import LogPosition, parse_notes
 from interlingua.cli.gateway.daemon.process_identity import send_signal
@@ -42,7 +43,8 @@ def run(args: argparse.Namespace) -> None:
         is_sent = instance is not None and send_signal(instance.pid, instance.start_id, signal.SIGHUP)
         if instance is None or log_position is None or not is_sent:
             raise BadInput(f"the gateway {name!r} is not running", "`interlingua start` starts it")
-        notes = _wait_for_notes(instance, log_position)
+        with progress("waiting for the gateway"):
+            notes = _wait_for_notes(instance, log_position)
     restart_only = sorted({str(note["only_after_a_restart"]) for note in notes if "only_after_a_restart" in note})
     for names in restart_only:
         console.print_stderr(f"interlingua: note: these settings need a restart: {names}")

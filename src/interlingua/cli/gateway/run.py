@@ -43,11 +43,12 @@ Before the agent starts, the upstream is asked for its models: if it cannot be
 reached, refuses the key, or has no such model, nothing is started."""
 EPILOG = f"""\
 agents:
-{chr(10).join(f"  {name:<9} {agent.title}: {', '.join(agent.apis)}" for name, agent in AGENTS.items())}
+{chr(10).join(f"  {name:<8}  {agent.title}: {', '.join(agent.apis)}" for name, agent in AGENTS.items())}
 
 examples:
   interlingua run claude --demo
-  interlingua run claude --upstream http://localhost:8000/v1 --model Qwen/Qwen3-Coder-30B-A3B-Instruct
+  interlingua run claude --upstream http://localhost:8000/v1 \\
+      --model Qwen/Qwen3-Coder-30B-A3B-Instruct
   interlingua run codex --upstream https://openrouter.ai/api/v1 \\
       --upstream-key-env OPENROUTER_API_KEY --model moonshotai/kimi-k2.5
   interlingua run opencode --config interlingua.yaml --model kimi
@@ -70,7 +71,7 @@ MIN_SECRET_CHARS = 6
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("agent", metavar="AGENT", choices=AGENTS, help=", ".join(AGENTS))
+    add("agent", metavar="AGENT", choices=tuple(AGENTS), help=", ".join(AGENTS))
     add(
         "--model",
         help="model that the agent requests; default: the first of `models` in the settings, or the upstream's only"

@@ -28,44 +28,55 @@ EPILOG = """\
 examples:
   interlingua serve --demo
   interlingua serve --upstream http://localhost:8000/v1
-  interlingua serve --upstream https://openrouter.ai/api/v1 --upstream-key-env OPENROUTER_API_KEY
+  interlingua serve --upstream https://openrouter.ai/api/v1 \\
+      --upstream-key-env OPENROUTER_API_KEY
   interlingua serve --upstream https://api.moonshot.ai/anthropic \\
       --upstream-api anthropic-messages --upstream-key-env MOONSHOT_API_KEY
   interlingua serve --config interlingua.yaml --workers 2 --log-format json
 
 signals:
-  SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end the
-                   remaining ones with an error after `drain` seconds
-  SIGHUP           without a terminal: reload the settings; open streams keep the
-                   old ones. With a terminal: stop, because it was closed
+  SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end
+                   the remaining ones with an error after `drain` seconds
+  SIGHUP           without a terminal: reload the settings; open streams keep
+                   the old ones. With a terminal: stop, because it was closed
 """
 _CURL_EXAMPLES = """\
-  curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
-    "model": "{model}", "stream": true,
-    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+  curl -sN {base}/v1/chat/completions \\
+    -H 'content-type: application/json'{auth} -d '{{
+    "model": "{model}", "stream": true, "messages": [
+      {{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"type": "function", "function": {{"name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
+      "parameters": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}}}]}}'
 
-  curl -sN {base}/v1/messages -H 'content-type: application/json'{auth} -d '{{
-    "model": "{model}", "max_tokens": 1000, "stream": true,
-    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+  curl -sN {base}/v1/messages \\
+    -H 'content-type: application/json'{auth} -d '{{
+    "model": "{model}", "max_tokens": 1000, "stream": true, "messages": [
+      {{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"name": "get_weather",
-      "input_schema": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+      "input_schema": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}]}}'
 
-  curl -sN {base}/v1/responses -H 'content-type: application/json'{auth} -d '{{
+  curl -sN {base}/v1/responses \\
+    -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "stream": true,
     "input": "What is the weather in Paris and in Oslo?",
     "tools": [{{"type": "function", "name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+      "parameters": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}]}}'
 """
 _SDK_EXAMPLES = """\
-  openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
-  anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
-  others        see docs/reference/agents.md; `interlingua run` starts a gateway and an agent together
+  openai SDK:
+    OpenAI(base_url="{base}/v1", api_key="{key}")
+  anthropic SDK:
+    Anthropic(base_url="{base}", api_key="{key}")
+  other agents:
+    `interlingua run AGENT` starts a gateway and an agent together
 """
 EXIT_FAILED, EXIT_USAGE = 1, 2
-_PRINTED_AGENTS = ("claude", "codex", "opencode")
+_PRINTED_AGENTS = ("claude", "codex")
 """A selection, so that the startup message fits on a screen."""
+MAX_LINE_CHARS = 80
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -123,10 +134,8 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [heading, *upstream_lines]
     if settings.demo:
-        examples = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
-        parts += [
-            f"  demo models: {examples} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"
-        ]
+        number = sum(id.startswith("demo/") for id in ids)
+        parts += [f"  demo models: demo/kimi_k2, demo/qwen3_coder, demo/hermes and {number - 3} more"]
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
         parts += [
             "",
@@ -141,4 +150,4 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
 
 def _agent_instructions(agent: Agent, base: str, model: str, key: str) -> str:
     setup = agent.setup(AgentTarget(gateway_url=base, api=agent.apis[0], model=model, key=key, folder=""))
-    return f"  {agent.title:<13} {format_shell_command(setup, indent=' ' * 18)}"
+    return f"  {agent.title}:\n    {format_shell_command(setup, indent=' ' * 6, max_chars=MAX_LINE_CHARS)}"

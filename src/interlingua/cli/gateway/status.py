@@ -59,8 +59,7 @@ def _report_remote(url: str, key: str, as_json: bool) -> int:
         facts = {"running": ready, "address": url, "answer": answer}
         console.write_json({**facts, "gateway": msgspec.to_builtins(status)})
     else:
-        lines = [f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else []), ""]
-        console.write("\n".join(lines).encode())
+        console.write_lines([f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else [])])
     return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
@@ -78,8 +77,7 @@ def _report_local(name: str, key: str, as_json: bool) -> int:
         console.write_json(facts)
     else:
         others = [other for other in instances.names() if other != name]
-        lines = [*_status_lines(name, instance, status), *_other_instances_lines(others), ""]
-        console.write("\n".join(lines).encode())
+        console.write_lines([*_status_lines(name, instance, status), *_other_instances_lines(others)])
     return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 

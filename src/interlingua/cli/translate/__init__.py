@@ -14,6 +14,7 @@ from interlingua.cli.translate import capture_replay
 from interlingua.cli.translate.missed_calls import MissedCallDetector
 from interlingua.cli.translate.output import ExplainedOutput, Output, ReplyOutput, TraceOutput
 from interlingua.cli.translate.row_selection import ROW_SELECTIONS
+from interlingua.common.ansi import Style
 from interlingua.errors import UpstreamError, UsageError
 from interlingua.wires import WIRES
 
@@ -37,18 +38,18 @@ examples:
 
 A capture of the gateway (`interlingua serve --capture DIR`) contains the wires,
 the tools and the dialect. --dialect overrides the dialect. The outcome of the
-captured request is printed to standard error. `interlingua captures` lists them.
+captured request is printed to standard error. See `interlingua captures`.
 
 --explain shows the delta of each chunk, without null, empty or repeated fields.
 Three or more unchanged chunks in a row are one row. Findings are shown next to
-their chunk, with their severity, and not on standard error; `interlingua explain
-KIND` says what a finding means. A whole reply is shown as one chunk, followed by
-its translation. The output has two columns if the width (of the terminal, or
-$COLUMNS) is at least 100.
+their chunk, with their severity, and not on standard error; `interlingua
+explain KIND` says what a finding means. A whole reply is shown as one chunk,
+followed by its translation. The output has two columns if the width (of the
+terminal, or $COLUMNS) is at least 100.
 
---trace prints what --explain is made of, for programs: JSON lines with the bytes
-received, the markers, the text held back and why, the events and the bytes sent.
-docs/reference/trace.md describes them.
+--trace prints what --explain is made of, for programs: JSON lines with the
+bytes received, the markers, the text held back and why, the events and the
+bytes sent. docs/reference/trace.md describes them.
 """
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n" + _BOM  # skipped byte by byte: a chunk may end inside the BOM
@@ -179,6 +180,6 @@ def _translate_stream(
     output.write_frames(translator.close(), translator)
     output.end()
     if hint := missed_call_detector.hint(translator.dialect):
-        console.print_stderr(f"hint: {hint}")
+        console.print_labelled("hint", hint, Style.MARKER)
     failure = translator.tally.failure
     return failure.message if failure else None

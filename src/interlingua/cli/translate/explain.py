@@ -7,8 +7,8 @@ from typing import assert_never
 
 from interlingua import events as ev
 from interlingua import trace
-from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import ColumnLine, ColumnRow, Style
+from interlingua.cli.common.console import SEVERITY_STYLES, printable
+from interlingua.cli.common.two_columns import ColumnLine, ColumnRow
 from interlingua.cli.translate.chunk_summary import (
     decode_messages,
     decode_value,
@@ -18,6 +18,7 @@ from interlingua.cli.translate.chunk_summary import (
     quote,
 )
 from interlingua.cli.translate.row_selection import ExplainedRow
+from interlingua.common.ansi import Style
 from interlingua.core.finding_severity import SEVERITIES, Severity, severity_of
 from interlingua.wires.streaming import sse
 
@@ -130,7 +131,7 @@ def _absent_message_line(event: trace.MessageReceived | trace.InputEnded | None)
 
 
 def _frame_lines(sent: list[sse.SseMessage]) -> list[ColumnLine]:
-    return [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
+    return [ColumnLine(format_message(message), Style.GOOD, "→") for message in sent]
 
 
 def _unchanged_lines(received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> list[ColumnLine]:
@@ -184,14 +185,13 @@ def _trace_line(event: trace.TraceEvent) -> ColumnLine | None:
         case trace.FindingReported():
             finding, severity = event.finding, severity_of(event.finding.kind)
             label = "finding" if severity == "info" else severity
-            return ColumnLine(printable(f"{label} {finding.kind}: {finding.message}"), _SEVERITY_STYLES[severity], "!")
+            return ColumnLine(printable(f"{label} {finding.kind}: {finding.message}"), SEVERITY_STYLES[severity], "!")
         case trace.MessageReceived() | trace.InputEnded() | trace.DialectChosen() | trace.FramesSent():
             return None
         case _:
             assert_never(event)
 
 
-_SEVERITY_STYLES: dict[Severity, Style] = {"info": Style.FAINT, "warning": Style.FINDING, "error": Style.FAILED}
 _DELTA_NAMES = {
     ev.TextDelta: "text",
     ev.ReasoningDelta: "reasoning",
@@ -203,7 +203,7 @@ _DELTA_NAMES = {
 def _event_line(event: ev.ReplyEvent) -> ColumnLine:
     match event:
         case ev.Failure():
-            return ColumnLine(printable(f"failed: {event.message}"), Style.FAILED, "!")
+            return ColumnLine(printable(f"failed: {event.message}"), Style.ERROR, "!")
         case ev.CallStart():
             return _reason_line(f"call opened: {event.name}, id {event.id}")
         case ev.ArgsDelta():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import interlingua as il
-from interlingua.cli.common import console, two_columns
+from interlingua.cli.common import console, terminal, two_columns
 from interlingua.cli.translate.explain import Explainer
 from interlingua.cli.translate.row_selection import RowSelection, RowSelector
 from interlingua.trace import TraceEvent, TraceObserver, encode_trace_event
@@ -69,9 +69,7 @@ class ExplainedOutput:
     def __init__(self, only: RowSelection | None, *, is_collapsed: bool) -> None:
         self._explainer = Explainer()
         self._selector = RowSelector(only, is_collapsed=is_collapsed)
-        self._layout = two_columns.ColumnLayout(
-            console.terminal_width(), two_columns.style_for(console.stdout_is_terminal())
-        )
+        self._layout = two_columns.ColumnLayout(terminal.terminal_width(), terminal.stdout_styler())
         self.observer: TraceObserver | None = self._explainer.observe
 
     def begin(self) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import textwrap
 import threading
 import time
 from collections import Counter
@@ -19,13 +21,22 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from interlingua.common.ansi import Style, ansi_style, no_style, uses_color
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor, printable
 
-__all__ = ["GatewayLog", "JsonFormatter", "LineHandler", "LogOutput", "TextFormatter", "format_json_line"]
+__all__ = [
+    "GatewayLog",
+    "JsonFormatter",
+    "LineHandler",
+    "LogOutput",
+    "TerminalFormatter",
+    "TextFormatter",
+    "format_json_line",
+]
 
 _LEVELS = {"error": logging.ERROR, "info": logging.INFO, "debug": logging.DEBUG}
 _LOGGER = logging.getLogger("interlingua.gateway")
@@ -35,6 +46,9 @@ _ROUTINE_FINDINGS = ("stop-reason",)
 findings are noticed."""
 _MAX_QUEUED_BYTES = 8 * 1024 * 1024
 _MAX_VALUE_CHARS = 64 * 1024
+STDERR_FD = 2
+MIN_TERMINAL_WIDTH, DEFAULT_TERMINAL_WIDTH = 40, 80
+CONTINUATION_INDENT = 4
 
 
 class LogOutput(Protocol):
@@ -93,8 +107,9 @@ class GatewayLog:
     ) -> None:
         self._level = _LEVELS[config.level]
         self._redactor = Redactor(secrets)
-        output = output or (RotatingFile(config.file) if config.file else FileIO(2, "wb", closefd=False))
-        self._handler = LineHandler(output, JsonFormatter() if config.format == "json" else TextFormatter())
+        is_terminal = output is None and not config.file and os.isatty(STDERR_FD)
+        output = output or (RotatingFile(config.file) if config.file else FileIO(STDERR_FD, "wb", closefd=False))
+        self._handler = LineHandler(output, _formatter(config, is_terminal=is_terminal))
         self._clock = clock
         self._writer: BackgroundWriter[_QueuedRecord] = BackgroundWriter(self._write, max_queued_bytes, "log")
         self._lock = threading.Lock()
@@ -181,6 +196,35 @@ class TextFormatter(logging.Formatter):
         return f"{_format_time(record.created)} {text}"
 
 
+class TerminalFormatter(TextFormatter):
+    """Formats a record as text for a terminal: lines that fit its width, split between words, and errors in colour.
+
+    Args:
+        has_color: Whether colours are used.
+        width: The number of columns; None for that of the terminal.
+    """
+
+    def __init__(self, *, has_color: bool, width: int | None = None) -> None:
+        super().__init__()
+        self._styler = ansi_style if has_color else no_style
+        self._width = width
+
+    def format(self, record: logging.LogRecord) -> str:
+        timestamp, _, text = super().format(record).partition(" ")
+        width = self._width or _terminal_width()
+        lines = textwrap.wrap(
+            text,
+            width,
+            initial_indent=" " * (len(timestamp) + 1),
+            subsequent_indent=" " * CONTINUATION_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        first = lines[0].lstrip() if lines else ""
+        style = Style.ERROR if record.levelno >= logging.ERROR else Style.PLAIN
+        return "\n".join([f"{self._styler(timestamp, Style.FAINT)} {self._styler(first, style)}", *lines[1:]])
+
+
 class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON object."""
 
@@ -193,6 +237,24 @@ class JsonFormatter(logging.Formatter):
         fields = {name: _truncate(value) for name, value in getattr(record, "fields", {}).items()}
         line = json.dumps({**header, **fields}, default=str)
         return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
+
+
+def _formatter(config: settings.Log, *, is_terminal: bool) -> logging.Formatter:
+    if config.format == "json":
+        return JsonFormatter()
+    has_color = uses_color(os.environ, is_terminal=is_terminal)
+    return TerminalFormatter(has_color=has_color) if is_terminal else TextFormatter()
+
+
+def _terminal_width() -> int:
+    """Return $COLUMNS, or the width of the terminal on standard error, which may change."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit():
+        return max(MIN_TERMINAL_WIDTH, int(columns))
+    try:
+        return max(MIN_TERMINAL_WIDTH, os.get_terminal_size(STDERR_FD).columns)
+    except OSError:
+        return DEFAULT_TERMINAL_WIDTH
 
 
 def format_json_line(level: str, message: str, **fields: Any) -> str:
