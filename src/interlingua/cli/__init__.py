@@ -23,6 +23,8 @@ COMMANDS = {
     "status": CommandEntry("interlingua.cli.gateway.status", "show the state of the background gateway"),
     "logs": CommandEntry("interlingua.cli.gateway.logs", "show the log of the background gateway"),
     "config": CommandEntry("interlingua.cli.config", "write, check and show the gateway's settings"),
+    "doctor": CommandEntry("interlingua.cli.doctor", "check upstreams: reachable, key, model, streams, tool calls"),
+    "verify": CommandEntry("interlingua.cli.verify", "measure how well a provider's model calls tools"),
     "parse": CommandEntry("interlingua.cli.parse", "convert a model's native text to a reply in JSON"),
     "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
@@ -30,6 +32,7 @@ COMMANDS = {
     "explain": CommandEntry("interlingua.cli.explain", "say what a kind of finding means, and what to do about it"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
+    "cassettes": CommandEntry("interlingua.cli.cassettes", "show and check recorded exchanges"),
     "completion": CommandEntry("interlingua.cli.completion", "print a script that completes commands in your shell"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
 }
@@ -52,6 +55,9 @@ examples:
   interlingua render --dialect kimi_k2 reply.json
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua dialects                          all values of --dialect
+  interlingua cassettes show cassettes          exchanges of `serve --record`
+  interlingua doctor --base-url http://localhost:8000/v1
+  interlingua verify --base-url http://localhost:8000/v1 --model NAME
 
 Data goes to standard output; findings, errors and hints go to standard error.
 

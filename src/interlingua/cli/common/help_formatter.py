@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import Any
 
 from interlingua.cli.common.terminal import Style, stdout_styler, terminal_width, wrap, wrap_line
 
@@ -25,6 +26,13 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "".join(f"{line}\n" for part in text.splitlines() for line in wrap_line(indent + part, width))
+
+    def _format_usage(self, *args: Any) -> str:
+        usage = super()._format_usage(*args)
+        return (
+            "".join(f"{line}\n" for part in usage.split("\n") for line in wrap_line(part, self._width)).rstrip()
+            + "\n\n"
+        )
 
 
 def usage_of(parser: argparse.ArgumentParser) -> str:

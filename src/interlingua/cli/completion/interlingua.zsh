@@ -11,9 +11,11 @@
 _shtab_interlingua_commands() {
   local _commands=(
     captures:'A gateway with `--capture DIR` records each exchange in a file: the request,'
+    cassettes:'A cassette has recorded exchanges: requests of clients, and the replies of'
     completion:'Prints a script that completes the commands, options and values of `interlingua`'
     config:'Reads the settings in the same way as `interlingua serve`: from'
     dialects:'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
+    doctor:'Checks an upstream, or all upstreams of the settings: can it be reached, is the'
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
     logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
@@ -27,6 +29,7 @@ _shtab_interlingua_commands() {
     status:'Shows whether the gateway that `interlingua start` started is running, since'
     stop:'The gateway refuses new requests and waits for open streams to finish, for at'
     translate:'Reads the server-sent events of one reply and prints the events that the client'
+    verify:'Sends two hundred requests to a model and judges the replies: does it call the'
   )
   _describe 'interlingua commands' _commands
 }
@@ -37,6 +40,15 @@ _shtab_interlingua_captures_commands() {
     show:'Shows one exchange: who asked which model, what became of it, the findings, the'
   )
   _describe 'interlingua captures commands' _commands
+}
+
+_shtab_interlingua_cassettes_commands() {
+  local _commands=(
+    check:'Translates every recorded reply again, for each API, as a stream and whole, and'
+    import:'Adds the exchanges of captures (`interlingua serve --capture`) to a cassette, so'
+    show:'Prints a summary of each recorded exchange: the end of the conversation (>), what'
+  )
+  _describe 'interlingua cassettes commands' _commands
 }
 
 _shtab_interlingua_config_commands() {
@@ -61,10 +73,19 @@ _shtab_interlingua_dialects_commands() {
 _shtab_interlingua_faults_commands() {
   local _commands=(
     check:'Sends a request for each fault to the gateway and rates what the client gets:'
+    engine:'Listens on loopback and imitates a model server with a scripted model. One of its'
     list:'Lists all scenarios by fault number: name, description and expected behaviour'
     serve:'Listens on loopback and serves Chat Completions, Messages and Responses. The'
   )
   _describe 'interlingua faults commands' _commands
+}
+
+_shtab_interlingua_verify_commands() {
+  local _commands=(
+    card:'Shows the card of a run from its log, without any request. With two logs, the'
+    samples:'Prints the built-in requests as JSON lines, each with the expected reply. Change'
+  )
+  _describe 'interlingua verify commands' _commands
 }
 
 _shtab_interlingua_options=(
@@ -109,6 +130,39 @@ _shtab_interlingua_captures_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_captures_show_defaults_added=0
 
+_shtab_interlingua_cassettes_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_cassettes_defaults_added=0
+
+_shtab_interlingua_cassettes_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--update[write what the replies mean now into the cassettes]"
+  "(*):a cassette\: a file, or a folder:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_cassettes_check_defaults_added=0
+
+_shtab_interlingua_cassettes_import_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--to[the cassette\: a folder, or a .yaml file]:PATH:(openai-chat anthropic-messages openai-responses)"
+  "(*):a file that \`serve --capture\` has written:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_cassettes_import_defaults_added=0
+
+_shtab_interlingua_cassettes_show_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "(*):a cassette\: a file, or a folder:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_cassettes_show_defaults_added=0
+
 _shtab_interlingua_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":bash, zsh, fish:(bash zsh fish)"
@@ -127,6 +181,7 @@ _shtab_interlingua_config_defaults_added=0
 _shtab_interlingua_config_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print one JSON object, also if settings are wrong]"
+  "--online[check the upstreams, too, as \`interlingua doctor\` does]"
   ":settings file\; default\: the one that \`interlingua serve\` would read:_files"
 )
 
@@ -202,6 +257,24 @@ _shtab_interlingua_dialects_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_dialects_show_defaults_added=0
 
+_shtab_interlingua_doctor_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--base-url,--upstream}"[URL of the API, such as http\:\/\/localhost\:8000\/v1]:URL:"
+  "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
+  {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
+  {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
+  "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
+  "--timeout[seconds for all checks of a model\; default\: 20]:S:"
+  "--parallel[parallel requests to a model\; default\: 4]:N:"
+  "--strict[exit with status 1 if a check is odd, too]"
+  "--json[print the checks as JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_doctor_defaults_added=0
+
 _shtab_interlingua_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--severity[list only kinds of this severity]:severity:(info warning error)"
@@ -234,9 +307,25 @@ _shtab_interlingua_faults_check_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_faults_check_defaults_added=0
 
+_shtab_interlingua_faults_engine_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--list[list the faults and their causes]"
+  "--dialect[dialect of the model\; default\: kimi_k2]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
+  "--kind[server to imitate\: vllm, sglang, llama.cpp, provider]:KIND:(vllm sglang llama.cpp provider)"
+  "--share[share of the conversations with a fault\; default\: 1]:S:"
+  "--model[id of the model\; default\: demo\/DIALECT]:ID:"
+  "--port[default\: 8586\; 0\: any free port]:N:"
+  "--json[print the list as JSON lines]"
+  ":name of a fault, or several\; default\: none:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_faults_engine_defaults_added=0
+
 _shtab_interlingua_faults_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print a JSON list]"
+  "--recorded[only faults that can be mixed into recorded replies (\`serve --replay\`)]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -322,6 +411,9 @@ _shtab_interlingua_run_options=(
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
+  "--record[record each exchange in a cassette\: a folder, or a .yaml file]:DIR:_files -/"
+  "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
+  "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
@@ -344,6 +436,9 @@ _shtab_interlingua_serve_options=(
   "--host[address to listen on\; default\: 127.0.0.1]:host:"
   "--port[port to listen on\; default\: 8484\; 0\: any free port]:port:"
   "--workers[number of worker processes that share the port\; default\: 1]:N:"
+  "--record[record each exchange in a cassette\: a folder, or a .yaml file]:DIR:_files -/"
+  "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
+  "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
@@ -365,6 +460,9 @@ _shtab_interlingua_start_options=(
   "--host[address to listen on\; default\: 127.0.0.1]:host:"
   "--port[port to listen on\; default\: 8484\; 0\: any free port]:port:"
   "--workers[number of worker processes that share the port\; default\: 1]:N:"
+  "--record[record each exchange in a cassette\: a folder, or a .yaml file]:DIR:_files -/"
+  "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
+  "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
@@ -417,6 +515,62 @@ _shtab_interlingua_translate_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_translate_defaults_added=0
 
+_shtab_interlingua_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {--base-url,--upstream}"[URL of the API, such as http\:\/\/localhost\:8000\/v1]:URL:"
+  "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
+  {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
+  {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
+  "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
+  "--samples[JSON lines with other requests than the built-in ones\; -\: standard input]:FILE:_files"
+  "--only[categories or ids of samples, separated by commas]:NAMES:"
+  "--limit[send at most N samples, spread over the set]:N:"
+  "--modes[stream, whole, or stream,whole (default)]:MODES:"
+  "--temperature[sampling temperature\; default\: 0 for built-in requests\; none\: not sent]:T:"
+  "--seed[seed of the sampling\; default\: not sent]:N:"
+  "--max-tokens[longest reply\; default\: 4096 for built-in requests]:N:"
+  "--extra[more fields of each request, such as \{\"provider\"\: \{\"only\"\: \[\"\…\"\]\}\}]:JSON:"
+  "--against[reference run\: a log of this command, or another verifier\'s results.jsonl]:FILE:_files"
+  "--parallel[parallel requests\; default\: 4]:N:"
+  "--timeout[seconds for one reply\; default\: 120]:S:"
+  "--retries[retries of a request without a reply\; default\: 4]:N:"
+  "--log[file for the results\; default\: verify-MODEL-TIME.jsonl]:FILE:_files"
+  "--resume[continue the run of this log\; its other options are in the log]:FILE:_files"
+  "--price[US dollars for a million prompt tokens and reply tokens]:IN,OUT:"
+  "--max-total-tokens[end the run after this number of tokens]:N:"
+  "--dry-run[print the estimate of tokens and costs, and send no sample]"
+  "--fail-under[exit with status 1 if fewer than P percent are right]:P:"
+  "--html[also write the card as one HTML page, with plots and the raw texts]:FILE:_files"
+  "--markdown[also write the card as Markdown]:FILE:_files"
+  "--json[print the card as JSON instead of text]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_verify_defaults_added=0
+
+_shtab_interlingua_verify_card_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--against[reference run, as for \`interlingua verify\`]:FILE:_files"
+  "--price[US dollars for a million prompt tokens and reply tokens]:IN,OUT:"
+  "--html[also write the card as one HTML page, with plots and the raw texts]:FILE:_files"
+  "--markdown[also write the card as Markdown]:FILE:_files"
+  "--json[print the card as JSON instead of text]"
+  "(*):one or two logs of \`interlingua verify\`:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_verify_card_defaults_added=0
+
+_shtab_interlingua_verify_samples_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--only[categories or ids of samples, separated by commas]:NAMES:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_verify_samples_defaults_added=0
+
 
 _shtab_interlingua() {
   local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->interlingua'
@@ -437,9 +591,11 @@ _shtab_interlingua() {
       curcontext="${curcontext%:*:*}:_shtab_interlingua-$line[1]:"
       case $line[1] in
         captures) _shtab_interlingua_captures ;;
+        cassettes) _shtab_interlingua_cassettes ;;
         completion) _arguments -C -s $_shtab_interlingua_completion_options ;;
         config) _shtab_interlingua_config ;;
         dialects) _shtab_interlingua_dialects ;;
+        doctor) _arguments -C -s $_shtab_interlingua_doctor_options ;;
         explain) _arguments -C -s $_shtab_interlingua_explain_options ;;
         faults) _shtab_interlingua_faults ;;
         logs) _arguments -C -s $_shtab_interlingua_logs_options ;;
@@ -453,6 +609,7 @@ _shtab_interlingua() {
         status) _arguments -C -s $_shtab_interlingua_status_options ;;
         stop) _arguments -C -s $_shtab_interlingua_stop_options ;;
         translate) _arguments -C -s $_shtab_interlingua_translate_options ;;
+        verify) _shtab_interlingua_verify ;;
       esac
   esac
 }
@@ -477,6 +634,31 @@ _shtab_interlingua_captures() {
       case $line[1] in
         list) _arguments -C -s $_shtab_interlingua_captures_list_options ;;
         show) _arguments -C -s $_shtab_interlingua_captures_show_options ;;
+      esac
+  esac
+}
+
+_shtab_interlingua_cassettes() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->cassettes'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_interlingua_cassettes_defaults_added )); then
+    if (( ${_shtab_interlingua_cassettes_options[(I)${(q)one_or_more}*]} +          ${_shtab_interlingua_cassettes_options[(I)${(q)remainder}*]} +          ${_shtab_interlingua_cassettes_options[(I)${(q)default}]} == 0 )); then
+      _shtab_interlingua_cassettes_options+=(': :_shtab_interlingua_cassettes_commands' '*::: :->cassettes')
+    fi
+    _shtab_interlingua_cassettes_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_interlingua_cassettes_options
+
+  case $state in
+    cassettes)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_interlingua_cassettes-$line[1]:"
+      case $line[1] in
+        check) _arguments -C -s $_shtab_interlingua_cassettes_check_options ;;
+        import) _arguments -C -s $_shtab_interlingua_cassettes_import_options ;;
+        show) _arguments -C -s $_shtab_interlingua_cassettes_show_options ;;
       esac
   esac
 }
@@ -551,8 +733,33 @@ _shtab_interlingua_faults() {
       curcontext="${curcontext%:*:*}:_shtab_interlingua_faults-$line[1]:"
       case $line[1] in
         check) _arguments -C -s $_shtab_interlingua_faults_check_options ;;
+        engine) _arguments -C -s $_shtab_interlingua_faults_engine_options ;;
         list) _arguments -C -s $_shtab_interlingua_faults_list_options ;;
         serve) _arguments -C -s $_shtab_interlingua_faults_serve_options ;;
+      esac
+  esac
+}
+
+_shtab_interlingua_verify() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->verify'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_interlingua_verify_defaults_added )); then
+    if (( ${_shtab_interlingua_verify_options[(I)${(q)one_or_more}*]} +          ${_shtab_interlingua_verify_options[(I)${(q)remainder}*]} +          ${_shtab_interlingua_verify_options[(I)${(q)default}]} == 0 )); then
+      _shtab_interlingua_verify_options+=(': :_shtab_interlingua_verify_commands' '*::: :->verify')
+    fi
+    _shtab_interlingua_verify_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_interlingua_verify_options
+
+  case $state in
+    verify)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_interlingua_verify-$line[1]:"
+      case $line[1] in
+        card) _arguments -C -s $_shtab_interlingua_verify_card_options ;;
+        samples) _arguments -C -s $_shtab_interlingua_verify_samples_options ;;
       esac
   esac
 }

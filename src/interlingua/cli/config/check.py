@@ -25,14 +25,16 @@ from interlingua.gateway.upstream.connector import check_certificates
 DESCRIPTION = """\
 Validates the settings and prints a summary: the upstreams, the models, and the
 upstream that each model is routed to. All mistakes are reported at once, each
-with its line and a hint."""
+with its line and a hint. With --online, the upstreams are asked, too: see
+`interlingua doctor`."""
 EPILOG = """\
 examples:
   interlingua config check
   interlingua config check ./interlingua.yaml
   interlingua config check --json | jq '.problems'
+  interlingua config check --online
 
-exit status: 1 if a setting is wrong
+exit status: 1 if a setting is wrong, or if --online finds something wrong
 """
 EXIT_INVALID = 1
 
@@ -46,6 +48,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object, also if settings are wrong")
+    parser.add_argument("--online", action="store_true", help="check the upstreams, too, as `interlingua doctor` does")
 
 
 def run(args: argparse.Namespace) -> int | None:
@@ -55,9 +58,20 @@ def run(args: argparse.Namespace) -> int | None:
     _print_notes(loaded.notes)
     raise_settings_errors(_find_problems(loaded))
     _print_notes(find_settings_doubts(loaded))
-    lines = [f"settings: {_source(loaded)}", *_summary_lines(loaded.settings, routes_for(loaded))]
+    routes = routes_for(loaded)
+    lines = [f"settings: {_source(loaded)}", *_summary_lines(loaded.settings, routes)]
     console.write_lines(map(console.printable, lines))
-    return None
+    return _check_online(loaded, routes) if args.online else None
+
+
+def _check_online(loaded: LoadedSettings, routes: Routes) -> int:
+    from interlingua.cli import doctor
+
+    console.write(b"\n")
+    options = argparse.Namespace(
+        model=None, timeout=doctor.DEFAULT_SECONDS, parallel=doctor.DEFAULT_PARALLEL, strict=False, json=False
+    )
+    return doctor.run_checks(routes, loaded.settings.upstreams, options)
 
 
 def _print_notes(notes: list[str]) -> None:
@@ -87,6 +101,8 @@ def _source(loaded: LoadedSettings) -> str:
 
 def _summary_lines(settings: Settings, routes: Routes) -> Iterator[str]:
     yield f"listens on: {settings.host}:{settings.port}"
+    if settings.cassettes is not None:
+        yield f"cassettes: {settings.cassettes.mode} {settings.cassettes.dir}"
     yield "upstreams:"
     width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO_UPSTREAM)))
     for name, upstream in settings.upstreams.items():

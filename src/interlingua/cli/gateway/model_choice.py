@@ -11,7 +11,7 @@ import msgspec
 
 from interlingua.cli.common.terminal import progress
 from interlingua.errors import BadInput, UnknownModel, UsageError
-from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, Routes
+from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, Routes
 from interlingua.gateway.upstream.listed_models import ListedModels, fetch_models
 from interlingua.translation.upstream_errors import UpstreamFailed
 
@@ -55,7 +55,7 @@ def choose_model(routes: Routes, requested: str | None, *, is_checked: bool) -> 
     if model is None:
         return _choose_listed(routes, is_checked=is_checked)
     candidates = _find_routes(routes, model)
-    if not is_checked or candidates[0].name == DEMO_UPSTREAM:
+    if not is_checked or candidates[0].name in (DEMO_UPSTREAM, REPLAY_UPSTREAM):
         return ModelChoice(model, candidates[0])
     return ModelChoice(model, candidates[0], _check_routes(candidates))
 

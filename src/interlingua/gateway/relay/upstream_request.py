@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -63,6 +63,10 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """Fields that the reply repeats, if they differ from those of the body."""
     trace_headers: Mapping[str, str] = {}
     """Headers of the gateway's own trace for every upstream; empty without tracing."""
+    clock: Callable[[], float] = time.time
+    """Clock for times in the reply: that of the recording, if the reply is replayed."""
+    input_tokens: int = 0
+    """Estimated input tokens, if they are known already: those of a recorded reply."""
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
@@ -80,7 +84,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
         return self.exchange.receive(content_type, input_tokens=self.input_tokens, max_body_bytes=max_body_bytes)
 
 
-class RequestPreparation(msgspec.Struct, frozen=True):
+class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
     """Preparation of a client's request for one upstream. Its methods may run in a thread."""
 
     client_request: ClientRequest
@@ -100,7 +104,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
             client_request.wire,
             request,
             self.route.target,
-            self._options(),
+            self._options,
             self.cache,
             strict=self._is_strict,
             owner=client_request.client_id,
@@ -143,7 +147,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
         client_request, record = self.client_request, self.record
         truncated_tokens = truncated_prompt(route, client_request.body_size, estimate)
         exchange = Exchange(
-            client_request.wire, request, route.target, self._options(), strict=self._is_strict, prepared=prepared
+            client_request.wire, request, route.target, self._options, strict=self._is_strict, prepared=prepared
         )
         input_tokens = self._estimate_input_tokens(route, estimate)
         if truncated_tokens:
@@ -154,9 +158,11 @@ class RequestPreparation(msgspec.Struct, frozen=True):
     def _is_strict(self) -> bool:
         return self.settings.history == "strict"
 
+    @cached_property
     def _options(self) -> Options:
         client_request, route = self.client_request, self.route
         return Options(
+            upstream=route.target.identity,
             prefill=route.prefill,
             delivery=route.delivery,
             arguments=route.arguments,
@@ -165,7 +171,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
             served_as=client_request.model if client_request.model != route.model else "",
             reply_id=client_request.reply_id,
             created=client_request.created,
-            clock=time.time,
+            clock=client_request.clock,
             echo=client_request.echo,
             seal_key=client_request.seal_key,
         )
@@ -197,6 +203,8 @@ class RequestPreparation(msgspec.Struct, frozen=True):
         names = route.name, route.model
         if traits.reports_usage_on_request and client_request.stream and not _requests_usage(client_request.body):
             return 0
+        if client_request.input_tokens:
+            return client_request.input_tokens
         is_first = client_request.stream and traits.reports_input_first and client_request.wire != route.upstream.api
         expected = estimate() if calibration.needs_comparison(*names) or is_first else None
         self.record.estimated_tokens = expected or 0

@@ -17,12 +17,22 @@ from interlingua.gateway.settings.loader import LoadedSettings, raise_settings_e
 from interlingua.gateway.settings.schema import EmptyPolicy, Model, Settings, Timeouts, Upstream
 from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
-from interlingua.upstreams.profile import Profile
+from interlingua.upstreams.profile import UNKNOWN, Profile
 
-__all__ = ["DEMO_UPSTREAM", "Route", "Routes", "find_settings_doubts", "find_settings_problems", "routes_for"]
+__all__ = [
+    "DEMO_UPSTREAM",
+    "REPLAY_UPSTREAM",
+    "Route",
+    "Routes",
+    "find_settings_doubts",
+    "find_settings_problems",
+    "routes_for",
+]
 
 DEMO_UPSTREAM = "demo"
 """The upstream that `demo: true` adds. Its models are the dialects, as demo/<dialect>."""
+REPLAY_UPSTREAM = "cassette"
+"""The upstream of every model id if recorded replies are replayed. It is never asked: recordings have their own."""
 DEMO_MODEL_PATTERN = f"{DEMO_UPSTREAM}/*"
 MAX_MODEL_ID_CHARS = 500
 """Longer model ids are rejected as unknown."""
@@ -30,7 +40,7 @@ ROUTE_CACHE_SIZE = 1000
 """Number of cached lookups. Finding the dialect of a model takes longer than the rest of the request preparation."""
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class Route(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One upstream for a model, with all settings that apply."""
 
     name: str
@@ -55,7 +65,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     is_profile_detected: bool = False
     """True if the profile was detected by the answers of the server."""
 
-    @property
+    @cached_property
     def target(self) -> UpstreamTarget:
         """The upstream for the translation of a request."""
         return UpstreamTarget(
@@ -79,7 +89,7 @@ class Routes:
     def __init__(self, settings: Settings, demo_url: str = "http://127.0.0.1/v1") -> None:
         for problem in find_route_problems(settings):
             raise problem
-        self._settings = _with_demo(settings, demo_url) if settings.demo else settings
+        self._settings = _with_built_in(settings, demo_url)
         self._dialects = ModelDialects(self._settings)
         self._profiles = {
             name: _upstream_profile(name, upstream) for name, upstream in self._settings.upstreams.items()
@@ -105,11 +115,23 @@ class Routes:
         """Model ids at upstreams that the settings list."""
         return frozenset(model for _, model in self.configured_targets)
 
-    def find(self, model_id: str) -> list[Route]:
-        """Return the routes for this model id, in order. Raise UnknownModel if there is none."""
+    def configured_routes(self, upstream: str) -> list[Route]:
+        """Return the routes to this upstream that the settings list, each model once."""
+        routes = [route for id in self._model_ids.listed_ids for route in self._find(id) if route.name == upstream]
+        return list({route.model: route for route in routes}.values())
+
+    def upstream_route(self, upstream: str, model: str = "") -> Route:
+        """Return the route to a model of this upstream, with the upstream's settings only."""
+        return self._route(ModelTarget(Model(upstream=upstream), model))
+
+    def find(self, model_id: str, api: str = "") -> list[Route]:
+        """Return the routes for this model id, in order. Raise UnknownModel if there is none.
+
+        `api` is the API of the client, if it is known.
+        """
         if len(model_id) > MAX_MODEL_ID_CHARS:
             raise UnknownModel(model_id, self.model_ids())
-        return list(self._find_cached(model_id))
+        return list(self._find_cached(model_id, api))
 
     @property
     def default(self) -> Route | None:
@@ -117,8 +139,8 @@ class Routes:
         upstream = self._model_ids.default
         return self._route(ModelTarget(Model(upstream=upstream), "")) if upstream else None
 
-    def _find(self, model_id: str) -> tuple[Route, ...]:
-        targets = self._model_ids.find(model_id)
+    def _find(self, model_id: str, api: str = "") -> tuple[Route, ...]:
+        targets = self._model_ids.find(model_id, api)
         if not targets or any(self._is_unknown_demo(target) for target in targets):
             raise UnknownModel(model_id, self.model_ids())
         routes: list[Route] = []
@@ -205,7 +227,7 @@ def find_route_problems(settings: Settings) -> Iterator[BadSetting]:
             "choose another name",
         )
         return
-    settings = _with_demo(settings, "http://127.0.0.1/v1") if settings.demo else settings
+    settings = _with_built_in(settings, "http://127.0.0.1/v1")
     yield from find_problems(settings)
     yield from find_dialect_problems(settings)
     for name, upstream in settings.upstreams.items():
@@ -222,6 +244,13 @@ def find_settings_doubts(loaded: LoadedSettings) -> list[str]:
     return [f"{error}; {error.hint}" for error in map(loaded.locate_error, doubts)]
 
 
+def _with_built_in(settings: Settings, demo_url: str) -> Settings:
+    """Return the settings with the upstream of recorded replies, or of the demo model, if there is one."""
+    if settings.cassettes is not None and settings.cassettes.mode == "replay":
+        return _with_replay(settings)
+    return _with_demo(settings, demo_url) if settings.demo else settings
+
+
 def _with_demo(settings: Settings, url: str) -> Settings:
     default = settings.default or (next(iter(settings.upstreams)) if len(settings.upstreams) == 1 else "")
     return msgspec.structs.replace(
@@ -229,6 +258,21 @@ def _with_demo(settings: Settings, url: str) -> Settings:
         upstreams={**settings.upstreams, DEMO_UPSTREAM: Upstream(url=url)},
         models={DEMO_MODEL_PATTERN: Model(upstream=DEMO_UPSTREAM, model="*"), **settings.models},
         default=default,
+    )
+
+
+def _with_replay(settings: Settings) -> Settings:
+    """Return the settings with nothing but the upstream of recorded replies, so that no other is ever asked."""
+    upstream = Upstream(url="http://127.0.0.1/v1", profile=UNKNOWN, count_tokens="estimate")
+    models: dict[str, Model | str] = {"*": Model(upstream=REPLAY_UPSTREAM, model="*")}
+    return msgspec.structs.replace(
+        settings,
+        upstreams={REPLAY_UPSTREAM: upstream},
+        models=models,
+        tiers={},
+        default="",
+        api_defaults={},
+        demo=False,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -130,6 +131,16 @@ def _check_web_search(search: WebSearch) -> Iterator[BadSetting]:
         yield BadSetting(("web_search", "key"), f"{search.engine} needs a key", "write it as ${NAME}, a variable")
     if search.engine == "url" and "{query}" not in search.url:
         yield BadSetting(("web_search", "url"), "has no {query}", "for example: https://search.example/api?q={query}")
+    if search.engine == "command":
+        yield from _check_search_command(search.command)
     if search.engine == "searxng" or (search.engine != "off" and search.url):
         url = search.url.replace("{query}", "")
         yield from _check_http_url(("web_search", "url"), url, "for example: http://127.0.0.1:8888")
+
+
+def _check_search_command(command: list[str]) -> Iterator[BadSetting]:
+    place, example = ("web_search", "command"), "for example: [ddgr, --json, --num, '8', '{query}']"
+    if not command or not any("{query}" in argument for argument in command[1:]):
+        yield BadSetting(place, "has no program with an argument {query}", example)
+    elif shutil.which(command[0]) is None:
+        yield BadSetting(place, f"cannot find the program {command[0]!r}", "install it, or write its path")
