@@ -69,7 +69,7 @@ run: $(USABLE) ## start the gateway with its demo model: no key, no network; Ctr
 demo: $(USABLE) ## translate a recorded Kimi stream and show input and output side by side
 	$(BIN)/python examples/demo.py
 
-docs: setup ## generate docs/reference from the code
+docs: setup ## generate docs/reference and the completion scripts from the code
 	$(BIN)/python -m docs.generate
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx
