@@ -109,5 +109,5 @@ sbom: setup ## write the list of components, deploy/sbom.json
 	$(BIN)/python deploy/sbom.py
 
 clean: ## remove all generated files, including .venv
-	rm -rf .venv .venv-pins .e2e .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-pins .e2e .engines .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
