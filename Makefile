@@ -5,7 +5,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
-PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples deploy)
+PYTHON_DIRS := $(wildcard src tests bench e2e engines fuzz docs examples deploy)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also apply to the build backend, which pip installs separately: older versions of pip read the first

@@ -202,7 +202,7 @@ def values(type_: ValueType, text: st.SearchStrategy[str], depth: int = 3) -> st
         case Number(is_integer, minimum, maximum):
             if is_integer:
                 return st.integers(None if minimum is None else int(minimum), None if maximum is None else int(maximum))
-            return st.floats(minimum, maximum, allow_nan=False, allow_infinity=False)
+            return st.floats(-1e9 if minimum is None else minimum, 1e9 if maximum is None else maximum)
         case String(min_length, max_length):
             return text.map(lambda value: value.ljust(min_length, "x")[:max_length])
         case Constant(choices):

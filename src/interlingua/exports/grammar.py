@@ -177,12 +177,14 @@ def _flatten(parts: tuple[Node, ...]) -> Iterator[Node]:
 
 
 def choice(*options: Node) -> Node:
-    """Join alternatives. Equal ones become one."""
+    """Join alternatives. Equal ones become one, and with the empty text as an alternative the others are optional."""
     flat: list[Node] = []
     for option in options:
         for inner in option.options if isinstance(option, Choice) else (option,):
             if inner not in flat:
                 flat.append(inner)
+    if EMPTY in flat and len(flat) > 1:
+        return optional(choice(*(option for option in flat if option != EMPTY)))
     return flat[0] if len(flat) == 1 else Choice(tuple(flat))
 
 

@@ -228,10 +228,19 @@ def _has_constraints(schema: Mapping[str, Any], *but: str) -> bool:
     return not set(schema) <= {*but, *_ANNOTATIONS, *_DEFINITIONS}
 
 
-def _read_constants(schema: Mapping[str, Any]) -> Constant:
+def _read_constants(schema: Mapping[str, Any]) -> ValueType:
     values = [schema["const"]] if "const" in schema else as_list(schema["enum"])
     types = named_types(schema.get("type"))
-    return Constant(tuple(value for value in values if types_of(value) & types) or tuple(values))
+    return union(*map(_read_constant, [value for value in values if types_of(value) & types] or values))
+
+
+def _read_constant(value: object) -> ValueType:
+    """Return the type of a single value. The members and items of a container are constants."""
+    if isinstance(value, Mapping):
+        return Object(tuple(Member(str(key), _read_constant(inner), True) for key, inner in value.items()), None)
+    if isinstance(value, list | tuple):
+        return Array(tuple(map(_read_constant, value)), None, len(value))
+    return Constant((value,))
 
 
 def _read_number(schema: Mapping[str, Any], *, is_integer: bool) -> Number:

@@ -58,7 +58,7 @@ class String:
 
 @dataclass(frozen=True)
 class Constant:
-    """One of the listed values. Their JSON text is compared, because `1`, `1.0` and `True` are equal in Python."""
+    """One of the listed values, which are neither objects nor arrays."""
 
     values: tuple[Any, ...]
 
@@ -116,15 +116,17 @@ NO_VALUE = Union(())
 
 
 def union(*types: ValueType) -> ValueType:
-    """Join types. A value of any type makes the others superfluous."""
-    flat: list[ValueType] = []
-    for type_ in types:
-        for inner in type_.types if isinstance(type_, Union) else (type_,):
-            if isinstance(inner, AnyValue):
-                return ANY_VALUE
-            if inner not in flat or isinstance(inner, Constant):
-                flat.append(inner)
-    return flat[0] if len(flat) == 1 else Union(tuple(flat))
+    """Join types. All constants become one, and a value of any type makes the others superfluous."""
+    flat = [inner for type_ in types for inner in (type_.types if isinstance(type_, Union) else (type_,))]
+    if ANY_VALUE in flat:
+        return ANY_VALUE
+    joined: list[ValueType] = []
+    constants = tuple(value for type_ in flat if isinstance(type_, Constant) for value in type_.values)
+    for type_ in flat:
+        inner = Constant(constants) if isinstance(type_, Constant) else type_
+        if not any(inner is other or inner == other for other in joined):
+            joined.append(inner)
+    return joined[0] if len(joined) == 1 else Union(tuple(joined))
 
 
 def unwrap(type_: ValueType) -> ValueType:

@@ -18,6 +18,7 @@ RefusalKind: TypeAlias = Literal[
     "window",  # prompt and requested reply together exceed the context window
     "reply-limit",  # the requested reply exceeds the maximum length of a reply
     "no-images",  # the model does not accept images
+    "no-constraint",  # the server does not accept a structural tag
 ]
 TRANSIENT_OR_ACCESS_STATUSES = frozenset({401, 402, 403, 408, 429, 502, 503, 504, 529})
 """Statuses of errors that do not depend on the content of the request."""
@@ -144,6 +145,15 @@ REFUSAL_PATTERNS = (
         "Anthropic",
         r"max_tokens: \d+ > (?P<largest>\d+), which is the maximum allowed number of output tokens",
     ),
+    RefusalPattern(
+        "no-constraint", "vLLM", r"[Ii]nvalid (?:structured_outputs |response_format )?structural[_ ]tag specification"
+    ),
+    RefusalPattern(
+        "no-constraint",
+        "SGLang, with --grammar-backend none",
+        r"Grammar-based generation \(.{0,60}structural_tag\) is not supported",
+    ),
+    RefusalPattern("no-constraint", "SGLang", r"Failed to compile structural_tag grammar"),
     RefusalPattern("no-images", "vLLM, with the vision encoder off", r"At most 0 image\(s\) may be provided"),
     RefusalPattern("no-images", "vLLM", r"is not a multimodal model"),
     RefusalPattern("no-images", "llama.cpp", r"image input is not supported"),

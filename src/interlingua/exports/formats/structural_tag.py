@@ -65,15 +65,40 @@ class _TagWriter:
             case 0, 1:
                 return {"type": "optional", "content": content}
             case ((0 | 1), None) if node.separator:
-                tag = {"type": "tag", "begin": "", "content": content, "end": ""}
-                some = {"separator": node.separator, "at_least_one": node.min == 1}
-                return {"type": "tags_with_separator", "tags": [tag], **some}
+                return _write_separated(content, node)
             case 0, None:
                 return {"type": "star", "content": content}
             case 1, None:
                 return {"type": "plus", "content": content}
             case least, most:
                 return {"type": "repeat", "min": least, "max": -1 if most is None else most, "content": content}
+
+
+def _write_separated(content: dict[str, Any], node: Repeat) -> dict[str, Any]:
+    """Write items with a separator: once if that is possible, else the first one and the others."""
+    if not _is_unlimited(content):
+        tag = {"type": "tag", "begin": "", "content": content, "end": ""}
+        some = {"separator": node.separator, "at_least_one": node.min == 1}
+        return {"type": "tags_with_separator", "tags": [tag], **some}
+    separator = {"type": "const_string", "value": node.separator}
+    others = {"type": "star", "content": {"type": "sequence", "elements": [separator, content]}}
+    items = {"type": "sequence", "elements": [content, others]}
+    return items if node.min else {"type": "optional", "content": items}
+
+
+def _is_unlimited(format_: dict[str, Any]) -> bool:
+    """Return whether xgrammar requires an end after this format in a tag: it could go on for ever."""
+    match format_["type"]:
+        case "star" | "plus" | "tags_with_separator":
+            return True
+        case "repeat":
+            return format_["max"] < 0 or _is_unlimited(format_["content"])
+        case "optional":
+            return format_["content"]["type"] == "any_text" or _is_unlimited(format_["content"])
+        case "sequence" | "or":
+            return any(map(_is_unlimited, format_["elements"]))
+        case _:
+            return False
 
 
 def _needs_ebnf(node: Node) -> bool:

@@ -14,6 +14,7 @@ from interlingua.gateway.routing.model_patterns import ModelIds, ModelTarget
 from interlingua.gateway.settings.checks import check_settings
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import EmptyPolicy, Model, Settings, Timeouts, Upstream
+from interlingua.translation.constraints import Strictness
 from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
 from interlingua.upstreams.profile import Profile
@@ -45,6 +46,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     arguments: ArgumentsPolicy
     reasoning: ReasoningPolicy
     empty: EmptyPolicy
+    strict: Strictness
     fallback_on: tuple[int, ...]
     """Additional 4xx statuses that lead to the next route."""
     extra: dict[str, Any]
@@ -64,6 +66,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
             model=self.model,
             dialect=self.dialect,
             extra=self.extra,
+            strict=self.strict,
             is_profile_detected=self.is_profile_detected,
         )
 
@@ -134,6 +137,7 @@ class Routes:
             reasoning=entry.reasoning or self._settings.reasoning,
             fallback_on=tuple(entry.fallback_on),
             empty=entry.empty or self._settings.empty,
+            strict=entry.strict or self._settings.strict,
             extra={**upstream.extra, **entry.extra},
         )
 
