@@ -170,26 +170,29 @@ def _similarity(requested: str, name: str) -> float:
 
 def check_field_types(settings: msgspec.Struct) -> None:
     """Raise UsageError if a field has the wrong type: msgspec does not validate a Struct that a program constructs."""
-    for field, plain_type, literals in _struct_fields(type(settings)):
-        value = getattr(settings, field.name)
-        if type(value) is plain_type or (literals and type(value) is str and value in literals):
+    for name, default, field_type, literals in _struct_fields(type(settings)):
+        value = getattr(settings, name)
+        if value is default or type(value) is field_type or (literals and type(value) is str and value in literals):
             continue  # most values; `convert` takes longer
         try:
             if not isinstance(value, msgspec.Struct):
-                msgspec.convert(value, field.type)
+                msgspec.convert(value, field_type)
         except msgspec.ValidationError as error:
-            raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"expected: {field.type}") from None
+            raise UsageError(f"{type(settings).__name__}.{name}: {error}", f"expected: {field_type}") from None
 
 
 @cache
-def _struct_fields(settings: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldInfo, object, frozenset[str]]]:
-    """Return each field of a type, with its type if it has no parameters, and the texts that a Literal allows.
+def _struct_fields(settings: type[msgspec.Struct]) -> list[tuple[str, object, object, frozenset[str]]]:
+    """Return for each field its name, its default, its type, and the texts that a Literal allows.
 
     Cached: resolving the annotations takes longer than all other work of creating a Parser.
     """
     fields = msgspec.structs.fields(settings)
     texts = (get_args(field.type) if get_origin(field.type) is Literal else () for field in fields)
-    return [(field, field.type, frozenset(literals)) for field, literals in zip(fields, texts, strict=True)]
+    return [
+        (field.name, field.default, field.type, frozenset(literals))
+        for field, literals in zip(fields, texts, strict=True)
+    ]
 
 
 def expect_type(value: object, expected_type: type | UnionType, message: str, hint: str) -> None:

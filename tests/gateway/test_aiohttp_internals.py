@@ -23,6 +23,7 @@ from interlingua.gateway.aiohttp_internals import (
     SmallQueue,
     UpstreamConnection,
     UpstreamConnector,
+    UpstreamResponse,
     buffered_size,
     current_request,
     is_chunked,
@@ -441,6 +442,19 @@ def test_body_can_be_read_after_its_headers_are_released() -> None:
     asyncio.run(main())
 
 
+def test_response_has_few_attributes_outside_of_slots() -> None:
+    """With more, CPython stores those of each object in a dict of its own. The optional ones of aiohttp count, too."""
+
+    async def main() -> None:
+        async with get_body(1_000_000) as response:
+            for name in UpstreamResponse.__slots__:
+                assert_has(response, name)
+                assert not hasattr(aiohttp.ClientResponse, name), f"a slot would hide the default of {name}"
+            assert len(vars(response)) <= 15
+
+    asyncio.run(main())
+
+
 def has_keepalive_timer(connection: web.RequestHandler) -> bool:
     return connection._keepalive_handle is not None
 
@@ -527,7 +541,9 @@ async def get_body(size: int) -> AsyncIterator[aiohttp.ClientResponse]:
 
     async with (
         serving(respond) as (host, port),
-        aiohttp.ClientSession(connector=UpstreamConnector(), read_bufsize=1024) as session,
+        aiohttp.ClientSession(
+            connector=UpstreamConnector(), response_class=UpstreamResponse, read_bufsize=1024
+        ) as session,
         session.get(f"http://{host}:{port}/") as response,
     ):
         yield response

@@ -303,7 +303,7 @@ def test_cache_is_bounded(max_bytes: int) -> None:
         translate(CHAT, encode(body), target_of(MESSAGES), cache=cache)
         assert 0 <= cache.size <= max_bytes
         tool_bytes = sum(same.tool_bytes for same in cache._by_key.values())
-        assert cache.size == tool_bytes + sum(conversation.size for _, conversation in cache._conversations.values())
+        assert cache.size == tool_bytes + sum(conversation.size for _, conversation, _ in cache._conversations.values())
         assert sum(len(same.conversations) for same in cache._by_key.values()) == len(cache._conversations)
     assert bool(cache.size) == (max_bytes > 1000)
 
@@ -316,6 +316,16 @@ def test_conversation_is_kept_once() -> None:
     assert cache.size < 4 * len(SESSIONS[CHAT][-1]) + TOOL_COPIES * len(
         json.dumps(json.loads(SESSIONS[CHAT][0])["tools"])
     )
+
+
+def test_concurrent_requests_that_are_the_same_are_kept_once() -> None:
+    cache, data = RequestCache(), SESSIONS[CHAT][5]
+    request = UndecodedRequest.read(data, FIELDS[CHAT])
+    assert request is not None
+    planned = [plan_translation(CHAT, request, target_of(MESSAGES), Options(), cache) for _ in range(3)]
+    bodies = [translation.run() for translation in planned if translation is not None]
+    assert bodies == [bodies[0]] * 3
+    assert len(cache._conversations) == 1
 
 
 def test_least_recently_used_conversation_is_evicted(translated_items: list[int]) -> None:

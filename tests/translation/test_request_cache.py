@@ -53,10 +53,10 @@ def test_least_recently_used_lists_are_evicted() -> None:
     for n in range(MAX_TOOL_LISTS + 3):
         cache.share_tools("me", encode([tool("often")]))
         cache.share_tools("me", encode([tool(f"t{n}")]))
-    kept = [tools[0]["name"] for tools in cache._tool_lists.values()]
-    assert len(kept) == MAX_TOOL_LISTS
-    assert "often" in kept
-    assert "t0" not in kept
+    newest = [f"t{n}" for n in range(MAX_TOOL_LISTS + 3)][1 - MAX_TOOL_LISTS :]
+    assert [tools[0]["name"] for _, tools in cache._tool_lists] == [*newest[:-1], "often", newest[-1]]
+    assert cache.find_tools("me", encode([tool("t0")])) is None
+    assert cache.find_tools("me", encode([tool("often")])) is not None
 
 
 @pytest.mark.parametrize("common", [0, 1, 255, 256, 257, 1000, 5000])

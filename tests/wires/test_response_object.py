@@ -87,7 +87,7 @@ def test_unpaired_surrogates_do_not_break_the_encoded_fields() -> None:
 
 
 def test_replies_share_large_fields() -> None:
-    instructions, tools = "x" * MIN_SHARED_CHARS, SharedToolList([FUNCTION])
+    instructions, tools = "x" * MIN_SHARED_CHARS, SharedToolList([FUNCTION], json.dumps([FUNCTION]).encode())
     echoes = [echo_request({"instructions": instructions[:-1] + "x", "tools": tools}) for _ in range(2)]
     assert echoes[0]["instructions"] is echoes[1]["instructions"]
     assert echoes[0]["tools"] is echoes[1]["tools"]

@@ -41,7 +41,7 @@ class PackedIds(msgspec.Struct):
 
     @classmethod
     def pack(cls, ids: Sequence[str]) -> PackedIds:
-        return cls("".join(ids), array("I", accumulate(map(len, ids))))
+        return cls("".join(ids), array("I", [*accumulate(map(len, ids))]))  # a list: no spare memory
 
     def __contains__(self, id: object) -> bool:
         if self._unpacked is None:

@@ -29,6 +29,7 @@ __all__ = [
     "SmallQueue",
     "UpstreamConnection",
     "UpstreamConnector",
+    "UpstreamResponse",
     "buffered_size",
     "current_request",
     "is_chunked",
@@ -275,6 +276,11 @@ class UpstreamConnection(ResponseHandler):
             self._is_between_chunks = _has_added_chunk(body, body.total_bytes - size_before, data)
             self.on_progress()
 
+    def close(self) -> None:
+        """Close the connection, and drop a response that nobody will take: aiohttp would keep it in a cycle."""
+        super().close()
+        self._buffer.clear()
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         if self.on_progress is not None:
@@ -309,6 +315,21 @@ class UpstreamConnection(ResponseHandler):
     def resume_reading(self, *args: Any, **options: Any) -> None:  # before version 3.14 there are no parameters
         if self._reading_paused:
             super().resume_reading(*args, **options)
+
+
+class UpstreamResponse(aiohttp.ClientResponse):
+    """Response of an upstream, in less memory: CPython stores only some twenty attributes of an object compactly."""
+
+    __slots__ = (
+        "_cache",
+        "_loop",
+        "_real_url",
+        "_request_info",
+        "_timer",
+        "_traces",
+        "_url",
+        "method",
+    )
 
 
 class UpstreamConnector(aiohttp.TCPConnector):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import aiohttp
 import msgspec
 
+from interlingua.gateway.aiohttp_internals import UpstreamResponse
 from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
@@ -214,6 +215,7 @@ class GatewayState:
     async def connect(self) -> None:
         self.session = aiohttp.ClientSession(
             connector=make_connector(),
+            response_class=UpstreamResponse,
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=64 * 1024,

@@ -117,17 +117,21 @@ class DetectGrammar:
             source.mark_as_text()
             return
         readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink)]
-        winner = yield from self._compete(opener, readers, source, sink)
-        if winner is None:
-            if source.offset - start <= MAX_REREAD_CHARS and source.channel is source.recorded_channel:
-                source.rewind(opener)
-            sink.emit_text(source.take_recorded(), source.recorded_channel)
-            source.mark_as_text()
-            return
-        source.discard_recording()
-        winner.start_tracing()
-        sink.report("detected", f"detected the dialect {winner.name!r}: used for the rest of the reply", start)
-        yield from self._follow(winner, source, sink)
+        try:
+            winner = yield from self._compete(opener, readers, source, sink)
+            if winner is None:
+                if source.offset - start <= MAX_REREAD_CHARS and source.channel is source.recorded_channel:
+                    source.rewind(opener)
+                sink.emit_text(source.take_recorded(), source.recorded_channel)
+                source.mark_as_text()
+                return
+            source.discard_recording()
+            winner.start_tracing()
+            sink.report("detected", f"detected the dialect {winner.name!r}: used for the rest of the reply", start)
+            yield from self._follow(winner, source, sink)
+        finally:  # also if the reply is not read any further
+            for reader in readers:
+                reader.parser.release()
 
     def _candidates(self, opener: str, sink: EventSink) -> list[Dialect]:
         if opener in self._dialects_by_opener:

@@ -80,6 +80,11 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
         is_configured = self.profile.name != UNKNOWN and not self.is_profile_detected
         return self.profile.name if is_configured else f"@{self.name}"
 
+    def identify(self, options: Options) -> Options:
+        """Return the options with the identity of this upstream."""
+        identity = self.identity
+        return options if options.upstream == identity else msgspec.structs.replace(options, upstream=identity)
+
 
 class RequestFields(Protocol):
     """A request of which single fields can be read."""
@@ -110,7 +115,7 @@ def plan_translation(
         strict: Raise BadRequest for a broken history instead of repairing it.
         owner: The client. Its requests are compared with its own earlier ones only.
     """
-    options = msgspec.structs.replace(options, upstream=target.identity)
+    options = target.identify(options)
     context = RequestContext.create(wire, target.api, target.profile, options, strict)
     return IncrementalTranslation.plan(request, context, target.model, cache, owner)
 
@@ -150,7 +155,7 @@ class Exchange:
         strict: bool = False,
         prepared: EncodedRequest | PreparedRequest | None = None,
     ) -> None:
-        options = msgspec.structs.replace(options, upstream=target.identity)
+        options = target.identify(options)
         if prepared is None:
             assert isinstance(request, dict), "a request that is not translated yet is decoded"
             prepared = prepare_request(request, wire, target.api, target.model, target.profile, options, strict=strict)

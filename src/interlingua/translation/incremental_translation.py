@@ -30,12 +30,10 @@ from interlingua.translation.request_cache import (
     RequestCache,
     TranslatedConversation,
     TranslatedHead,
-    tools_digest,
 )
 from interlingua.translation.request_translation import (
     RequestContext,
     Tail,
-    Translated,
     echo_request,
     offered_tools,
     translate_body,
@@ -55,7 +53,7 @@ from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json, TurnCodec
 from interlingua.wires.requests.object_reader import ObjectReader
 from interlingua.wires.requests.passthrough import is_written_alike
-from interlingua.wires.requests.shared_tools import SharedToolList
+from interlingua.wires.requests.shared_tools import SharedToolList, tools_digest
 from interlingua.wires.requests.tool_reader import read_tools
 
 __all__ = ["EncodedRequest", "IncrementalTranslation"]
@@ -110,8 +108,7 @@ class IncrementalTranslation:
         # The token limit of the upstream may depend on the size of the conversation. It has no effect on turns.
         self._turn_context = replace(context, profile=replace(context.profile, largest=0))
         self._encoded_tools, options = request.encoded(TOOLS), context.options
-        self._tools_digest = tools_digest(self._encoded_tools)
-        self._has_known_tools = cache.knows_tools(owner, self._tools_digest)
+        self._known_tools = cache.find_tools(owner, self._encoded_tools)
         # All that the translation of turns depends on, and the client.
         self._key = (
             owner,
@@ -119,7 +116,7 @@ class IncrementalTranslation:
             context.target.NAME,
             self._turn_context.profile,
             self._model,
-            self._tools_digest,
+            self._known_tools.digest if self._known_tools is not None else tools_digest(self._encoded_tools),
             context.strict,
             options.upstream,
             options.seal_key,
@@ -152,14 +149,14 @@ class IncrementalTranslation:
         start = self._cuts[-1].source_end if self._cuts else 0
         large_fields = (self._request.conversation_field, TOOLS)
         fields = [bytes(value) for name, value in self._request.fields.items() if name not in large_fields]
-        tools = [] if self._has_known_tools else [self._encoded_tools]
+        tools = [self._encoded_tools] if self._known_tools is None else []
         return b",".join([*fields, *tools, self._source[start:]])
 
     @property
     def max_value_count(self) -> int:
         """The largest number of JSON values that the request can have."""
         known = self._cuts[-1].separators if self._cuts else 0
-        known += count_separators(self._encoded_tools) if self._has_known_tools else 0
+        known += self._known_tools.separators if self._known_tools is not None else 0
         return known + count_separators(self.new_json) + len(self._request.fields)
 
     def run(self, fit: Callable[[Any, list[Any]], Profile] | None = None) -> EncodedRequest | None:
@@ -177,9 +174,9 @@ class IncrementalTranslation:
             return None
 
     def _run(self, fit: Callable[[Any, list[Any]], Profile] | None) -> EncodedRequest:
-        tools = (
-            self._cache.share_tools(self._owner, self._encoded_tools, self._tools_digest) if self._encoded_tools else []
-        )
+        tools: list[Any] = self._known_tools or []
+        if self._known_tools is None and self._encoded_tools:
+            tools = self._cache.share_tools(self._owner, self._encoded_tools)
         offered = read_tools(ObjectReader({TOOLS: tools}))[0]
         start = self._decode_start()
         parts = self._divide(start)
@@ -194,12 +191,12 @@ class IncrementalTranslation:
         head = translated_head.translated
         if head.original.continues or self._writes_other_tools(offered, head.request.tools):
             raise NotResumable
-        self._check_preserved(head, state)
+        self._check_preserved(translated_head, state)
         last_items = translated[-1].items[-1:]
         if head.added and not (last_items and self._target_codec.is_from_model(last_items[0])):
             raise NotResumable  # what is added may belong to the message before
         findings = state.findings.followed_by(head.findings)
-        if findings.written and findings.keeps_roles and findings.is_uneven:
+        if findings.written and findings.keeps_messages and not findings.parts_keep_messages:
             raise NotResumable  # the parts differ, but not the sum: a path would depend on how they are divided
         outputs = [*start.outputs, *(_encode_items(turns.items) for turns in translated)]
         is_reusable = not _depends_on_tail(tail)
@@ -291,7 +288,13 @@ class IncrementalTranslation:
             return known
         body = self._head_body(start.system_items, tools)
         head, echo = translate_body(body, context, tail), echo_request(body, context.source)
-        return TranslatedHead(fields, largest, signed_loop, head, echo)
+        preserved = head.preserved
+        is_alike = (
+            preserved is not None
+            and not preserved.is_changed
+            and is_written_alike(preserved.body, head.original, context.target)
+        )
+        return TranslatedHead(fields, largest, signed_loop, head, echo, is_alike)
 
     def _head_body(self, system_items: list[Json], tools: list[Any]) -> Json:
         """Return the client's request with nothing but the system prompt in its conversation."""
@@ -309,15 +312,15 @@ class IncrementalTranslation:
             return False
         return list(map(_describe_tool, offered)) != list(map(_describe_tool, adapted))
 
-    def _check_preserved(self, head: Translated, state: ConversationState) -> None:
+    def _check_preserved(self, head: TranslatedHead, state: ConversationState) -> None:
         """Raise NotResumable if the client's items would not be kept one by one in the whole request."""
-        preserved = head.preserved
+        preserved = head.translated.preserved
         if preserved is None:
             return
         is_changed = preserved.is_changed or state.is_changed
-        keeps_items = preserved.keeps_items and (state.is_even or not is_changed) and not head.added
+        keeps_items = preserved.keeps_items and (state.keeps_item_count or not is_changed) and not head.translated.added
         if keeps_items and is_changed and not preserved.is_changed:
-            keeps_items = is_written_alike(preserved.body, head.original, self._context.target)
+            keeps_items = head.is_written_alike
         if not keeps_items:
             raise NotResumable
 

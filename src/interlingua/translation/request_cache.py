@@ -12,7 +12,6 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,7 +29,6 @@ __all__ = [
     "RequestCache",
     "TranslatedConversation",
     "TranslatedHead",
-    "tools_digest",
 ]
 
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
@@ -82,6 +80,8 @@ class TranslatedHead(msgspec.Struct, frozen=True):
     translated: Translated
     echo: Json
     """Fields of the client's request that the reply repeats."""
+    is_written_alike: bool
+    """True if the client's own fields are kept, and would be written with the same meaning: see `is_written_alike`."""
 
     @property
     def size(self) -> int:
@@ -142,43 +142,44 @@ class RequestCache:
         self.size = 0
         """Approximate memory of the conversations and their tools in bytes."""
         self._lock = threading.Lock()
-        self._tool_lists: OrderedDict[tuple[str, bytes], SharedToolList] = OrderedDict()  # by client and digest
-        self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation]] = OrderedDict()  # by id()
+        self._tool_lists: list[tuple[str, SharedToolList]] = []  # with their clients, the most recently used last
+        # By id(), with the key and the size in bytes.
+        self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation, int]] = OrderedDict()
         self._by_key: dict[CacheKey, _SameKey] = {}
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def knows_tools(self, owner: str, digest: bytes) -> bool:
-        """Return whether the list of tools with this digest of its JSON need not be decoded."""
+    def find_tools(self, owner: str, encoded: bytes) -> SharedToolList | None:
+        """Return the list of tools that was decoded from this JSON of this client; None if there is none.
+
+        There are few lists, so comparing them takes less time than hashing the JSON.
+        """
         with self._lock:
-            return (owner, digest) in self._tool_lists
+            for position in range(len(self._tool_lists) - 1, -1, -1):
+                entry = self._tool_lists[position]
+                if entry[0] == owner and entry[1].source == encoded:
+                    if entry is not self._tool_lists[-1]:
+                        self._tool_lists.append(self._tool_lists.pop(position))
+                    return entry[1]
+        return None
 
-    def share_tools(self, owner: str, encoded: bytes, digest: bytes = b"") -> list[Any]:
+    def share_tools(self, owner: str, encoded: bytes) -> list[Any]:
         """Return the list of tools in this JSON. Equal JSON of one client has the same list.
-
-        Args:
-            owner: The client.
-            encoded: The JSON.
-            digest: Its digest, see `tools_digest`, if it is known.
 
         Raises:
             ValueError: It is not valid.
             RecursionError: It is nested too deeply.
         """
-        key = (owner, digest or tools_digest(encoded))
-        with self._lock:
-            known = self._tool_lists.get(key)
-            if known is not None:
-                self._tool_lists.move_to_end(key)
-                return known
+        known = self.find_tools(owner, encoded)
+        if known is not None:
+            return known
         tools = msgspec.json.decode(encoded)
         if not isinstance(tools, list) or not tools or len(encoded) > MAX_TOOL_LIST_BYTES:
             return tools  # type: ignore[no-any-return]  # the reader rejects what is not a list
-        shared = SharedToolList(tools)
+        shared = SharedToolList(tools, encoded)
         with self._lock:
-            self._tool_lists[key] = shared
-            if len(self._tool_lists) > MAX_TOOL_LISTS:
-                self._tool_lists.popitem(last=False)
+            self._tool_lists.append((owner, shared))
+            del self._tool_lists[:-MAX_TOOL_LISTS]
         return shared
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,18 +215,22 @@ class RequestCache:
             tool_bytes: Size of the JSON of its tools. Conversations with the same key share them.
             match: The conversation that it continues.
         """
-        if conversation.size + TOOL_COPIES * tool_bytes > self.max_bytes // 4:
+        size = conversation.size
+        if size + TOOL_COPIES * tool_bytes > self.max_bytes // 4:
             return
         with self._lock:
             if key not in self._by_key:
                 self._by_key[key] = _SameKey(TOOL_COPIES * tool_bytes)
                 self.size += TOOL_COPIES * tool_bytes
             same = self._by_key[key].conversations
+            newest = same[next(reversed(same))] if same else None
             same[id(conversation)] = conversation
-            self._conversations[id(conversation)] = (key, conversation)
-            self.size += conversation.size
+            self._conversations[id(conversation)] = (key, conversation, size)
+            self.size += size
             if match is not None and match.is_same_conversation:
                 self._remove(id(match.conversation))
+            if newest is not None and newest.source == conversation.source:  # of the same request, sent concurrently
+                self._remove(id(newest))
             if len(same) > MAX_CONVERSATIONS_PER_KEY:
                 self._remove(next(iter(same)))
             self._evict()
@@ -235,11 +240,12 @@ class RequestCache:
             self._remove(next(iter(self._conversations)))
 
     def _remove(self, conversation_id: int) -> None:
-        key, conversation = self._conversations.pop(conversation_id, (None, None))
-        if conversation is None:
+        removed = self._conversations.pop(conversation_id, None)
+        if removed is None:
             return
+        key, _, size = removed
         same = self._by_key[key]
-        self.size -= conversation.size
+        self.size -= size
         del same.conversations[conversation_id]
         if not same.conversations:
             self.size -= same.tool_bytes
@@ -252,11 +258,6 @@ class _SameKey:
     def __init__(self, tool_bytes: int) -> None:
         self.conversations: OrderedDict[int, TranslatedConversation] = OrderedDict()  # by id()
         self.tool_bytes = tool_bytes
-
-
-def tools_digest(encoded: bytes) -> bytes:
-    """Return a digest of the JSON of tools: JSON with the same digest is the same."""
-    return blake2b(encoded, digest_size=16).digest()
 
 
 def _find_whole(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:

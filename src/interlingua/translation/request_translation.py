@@ -50,8 +50,6 @@ __all__ = [
     "TranslationFindings",
     "call_ids",
     "dropped_field_findings",
-    "locate_findings",
-    "message_roles",
     "offered_tools",
     "prepare_request",
     "translate_body",
@@ -190,15 +188,50 @@ class TranslationFindings(msgspec.Struct, frozen=True):
     roles: str = ""
     """Roles of the messages for the upstream."""
     dropped: list[Finding] = []
-    is_uneven: bool = False
-    """True if this joins parts in one of which messages were added or merged."""
+    parts_keep_messages: bool = True
+    """False if this joins parts in one of which messages were added or merged."""
+
+    @classmethod
+    def collect(
+        cls,
+        original: Request,
+        messages: list[Message],
+        *,
+        signatures: list[Finding],
+        history: list[Finding],
+        adapted: AdaptFindings,
+        written: list[Finding],
+        dropped: Iterable[Finding] = (),
+    ) -> TranslationFindings:
+        """Collect the findings of all steps.
+
+        Args:
+            original: The client's request.
+            messages: The messages for the upstream.
+            signatures: Findings about sealed thinking.
+            history: Findings of the repair of the conversation.
+            adapted: Findings of the adaptation to the upstream.
+            written: Findings of the writer, with paths in what it has written.
+            dropped: Findings about fields that no step has read.
+        """
+        located, roughly_located = _locate_findings(written, original)
+        return cls(
+            signatures,
+            history,
+            adapted,
+            located,
+            roughly_located,
+            _message_roles(original.messages),
+            _message_roles(messages),
+            list(dropped),
+        )
 
     def followed_by(self, part: TranslationFindings) -> TranslationFindings:
         """Return the findings of both parts of a request."""
         client_roles, roles = self.client_roles + part.client_roles, self.roles + part.roles
-        is_uneven = any(other.is_uneven or not other.keeps_roles for other in (self, part))
+        parts_keep_messages = all(other.parts_keep_messages and other.keeps_messages for other in (self, part))
         if not part.has_any:
-            return replace(self, client_roles=client_roles, roles=roles, is_uneven=is_uneven)
+            return replace(self, client_roles=client_roles, roles=roles, parts_keep_messages=parts_keep_messages)
         return TranslationFindings(
             FindingCollector.join((self.signatures, part.signatures)),
             self.history + part.history,
@@ -208,7 +241,7 @@ class TranslationFindings(msgspec.Struct, frozen=True):
             client_roles,
             roles,
             FindingCollector.join((self.dropped, part.dropped)),
-            is_uneven,
+            parts_keep_messages,
         )
 
     @property
@@ -216,13 +249,13 @@ class TranslationFindings(msgspec.Struct, frozen=True):
         return bool(self.signatures or self.history or self.adapted or self.written or self.dropped)
 
     @property
-    def keeps_roles(self) -> bool:
+    def keeps_messages(self) -> bool:
         """True if no messages were added or merged."""
         return self.roles == self.client_roles
 
     def all(self) -> list[Finding]:
         """Return the findings of all steps."""
-        written = self.written if self.keeps_roles else self.roughly_written
+        written = self.written if self.keeps_messages else self.roughly_written
         return [*self.signatures, *self.history, *self.adapted.findings(), *written, *self.dropped]
 
 
@@ -268,13 +301,13 @@ def _translate_across(body: Json, context: RequestContext, tail: Tail | None) ->
     adapt_context = context.adapt_context(profile)
     request, added = _adapt(repaired, adapt_context, context.steps, tail)
     written, write_findings = context.target.write_request(request, profile)
-    findings = TranslationFindings(
-        signature_findings,
-        history_findings,
-        adapt_context.findings,
-        *locate_findings(write_findings, original),
-        client_roles=message_roles(original.messages),
-        roles=message_roles([*request.messages, *added]),
+    findings = TranslationFindings.collect(
+        original,
+        [*request.messages, *added],
+        signatures=signature_findings,
+        history=history_findings,
+        adapted=adapt_context.findings,
+        written=write_findings,
         dropped=_dropped_fields(original, written, context.target),
     )
     return Translated(original, request, written, findings, added)
@@ -301,13 +334,13 @@ def _translate_same_wire(body: Json, context: RequestContext, tail: Tail | None)
     adapt_context = context.adapt_context(profile)
     request, added = _adapt(request, adapt_context, context.steps, tail)
     preserved = preserve_unchanged(incoming, parsed, request, profile if context.is_known else None, wire)
-    findings = TranslationFindings(
-        signature_findings,
-        history_findings,
-        adapt_context.findings,
-        *locate_findings(preserved.findings, original),
-        client_roles=message_roles(original.messages),
-        roles=message_roles([*request.messages, *added]),
+    findings = TranslationFindings.collect(
+        original,
+        [*request.messages, *added],
+        signatures=signature_findings,
+        history=history_findings,
+        adapted=adapt_context.findings,
+        written=preserved.findings,
         dropped=_dropped_fields(original, preserved.body, wire),
     )
     return Translated(original, request, preserved.body, findings, added, preserved)
@@ -347,12 +380,12 @@ def reject_stored_conversation(request: Request) -> None:
 # ── findings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def message_roles(messages: list[Message]) -> str:
+def _message_roles(messages: list[Message]) -> str:
     """Return the initials of the roles."""
     return "".join([message.role[0] for message in messages])
 
 
-def locate_findings(findings: list[Finding], original: Request) -> tuple[list[Finding], list[Finding]]:
+def _locate_findings(findings: list[Finding], original: Request) -> tuple[list[Finding], list[Finding]]:
     """Convert the paths in findings of the writer to paths in the client's body.
 
     Returns: the findings, and the same with paths that name only the list of messages.

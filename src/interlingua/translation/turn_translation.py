@@ -20,8 +20,6 @@ from interlingua.translation.request_translation import (
     TranslationFindings,
     call_ids,
     dropped_field_findings,
-    locate_findings,
-    message_roles,
 )
 from interlingua.upstreams import profile_for_model
 from interlingua.upstreams.adapt import NO_TURNS, AdaptedTurns, adapt_content, adapted_turns
@@ -56,7 +54,7 @@ class ConversationState(msgspec.Struct, frozen=True):
     findings: TranslationFindings = TranslationFindings()
     is_changed: bool = False
     """True if items for an upstream of the same wire were changed."""
-    is_even: bool = True
+    keeps_item_count: bool = True
     """True if each item for an upstream of the same wire is known to be written as one item."""
     measure: Any = None
     """What the `measure` function of the cache returned."""
@@ -97,7 +95,7 @@ class _Turns(msgspec.Struct, frozen=True):
     adapted: AdaptedTurns
     findings: TranslationFindings
     is_changed: bool = False
-    is_even: bool = True
+    keeps_item_count: bool = True
 
 
 def translate_turns(items: list[Json], before: ConversationState, context: TurnContext) -> TranslatedTurns:
@@ -132,7 +130,7 @@ def translate_turns(items: list[Json], before: ConversationState, context: TurnC
         last_role=messages[-1].role if messages else before.last_role,
         findings=before.findings.followed_by(turns.findings),
         is_changed=before.is_changed or turns.is_changed,
-        is_even=before.is_even and turns.is_even,
+        keeps_item_count=before.keeps_item_count and turns.keeps_item_count,
     )
     return TranslatedTurns(turns.items, messages, state)
 
@@ -149,13 +147,13 @@ def _translate_across(body: Json, before: ConversationState, context: TurnContex
     adapt_context = request_context.adapt_context(profile, before.adapted)
     request = adapt_content(replace(original, messages=messages), adapt_context, request_context.steps)
     written, write_findings = _codec(target).write(request, profile)
-    findings = TranslationFindings(
-        signatures,
-        history,
-        adapt_context.findings,
-        *locate_findings(write_findings, original),
-        client_roles=message_roles(original.messages),
-        roles=message_roles(request.messages),
+    findings = TranslationFindings.collect(
+        original,
+        request.messages,
+        signatures=signatures,
+        history=history,
+        adapted=adapt_context.findings,
+        written=write_findings,
         dropped=dropped_field_findings(original.unread, (), target.NAME),
     )
     return _Turns(original, request, written, calls, adapted_turns(request, adapt_context), findings)
@@ -193,13 +191,13 @@ def _translate_same_wire(body: Json, before: ConversationState, context: TurnCon
     if kept is None or _loses_fields(original, kept[0], codec):
         raise NotResumable
     items, write_findings = kept
-    findings = TranslationFindings(
-        signatures,
-        history,
-        adapt_context.findings,
-        *locate_findings(write_findings, original),
-        client_roles=message_roles(original.messages),
-        roles=message_roles(request.messages),
+    findings = TranslationFindings.collect(
+        original,
+        request.messages,
+        signatures=signatures,
+        history=history,
+        adapted=adapt_context.findings,
+        written=write_findings,
     )
     adapted = adapted_turns(request, adapt_context)
     return _Turns(original, request, items, calls, adapted, findings, is_changed, is_checked)

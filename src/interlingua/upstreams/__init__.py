@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from interlingua.core.reasoning_signatures import OwnershipCheck
@@ -33,6 +34,7 @@ def get_profile(name: str | Profile) -> Profile:
     return profile
 
 
+@lru_cache(1024)
 def signs_on_wire(upstream: str, wire: str) -> bool:
     """Return whether this upstream defines the signatures or the encryption of this wire. Other upstreams on the same
     wire may have their own, in the same fields."""

@@ -7,6 +7,7 @@ name of their upstream (see `core/reasoning_signatures.py`). Each wire declares 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from operator import is_not
 from typing import Any, TypeAlias
 
@@ -229,9 +230,11 @@ def _find_objects(body: Json, paths: Sequence[str], first: int = 0) -> Iterator[
     """Yield the objects at these paths, with their locations. `first`: the number of the first item in the outermost
     list."""
     for path in paths:
+        if not _has_node(body, path):
+            continue
         nodes: list[tuple[Any, str]] = [(body, "")]
         number = first
-        for step in path.split():
+        for step in _steps(path):
             if step == EACH_ITEM:
                 lists = [(node, location) for node, location in nodes if isinstance(node, list)]
                 nodes = [(item, f"{where}[{n}]") for node, where in lists for n, item in enumerate(node, number)]
@@ -244,8 +247,27 @@ def _find_objects(body: Json, paths: Sequence[str], first: int = 0) -> Iterator[
 
 def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: ObjectRewrite, first: int = 0) -> Json:
     for path in paths:
-        [body] = rewrite_path(body, path.split(), "", rewrite, first)
+        if _has_node(body, path):
+            [body] = rewrite_path(body, _steps(path), "", rewrite, first)
     return body
+
+
+@cache
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.split())
+
+
+def _has_node(body: Json, path: str) -> bool:
+    """Return whether there is anything at this path. Most requests and chunks have no reasoning that is signed."""
+    nodes: list[Any] = [body]
+    for step in _steps(path):
+        if step == EACH_ITEM:
+            nodes = [item for node in nodes if isinstance(node, list) for item in node]
+        else:
+            nodes = [node[step] for node in nodes if isinstance(node, dict) and step in node]
+        if not nodes:
+            return False
+    return True
 
 
 def rewrite_path(node: Any, path: Sequence[str], location: str, rewrite: ObjectRewrite, first: int = 0) -> list[Any]:

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from types import CoroutineType, FrameType, FunctionType, TracebackType
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlingua.faults.upstream.script import Step
 from interlingua.gateway.aiohttp_internals import SmallQueue, UpstreamConnection
 from interlingua.gateway.http.connection_listener import GuardedConnection
+from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
@@ -170,9 +172,9 @@ async def check(gateway: InProcessGateway, data: bytes, stop_after: int | None =
     assert not describe_held(garbage)
 
 
-def run_check(upstream: UpstreamServer, data: bytes, stop_after: int | None = None) -> None:
+def run_check(upstream: UpstreamServer, data: bytes, stop_after: int | None = None, **changes: Any) -> None:
     async def run() -> None:
-        async with run_in_process(settings(upstream.url)) as gateway:
+        async with run_in_process(msgspec.structs.replace(settings(upstream.url), **changes)) as gateway:
             await check(gateway, data, stop_after)
 
     asyncio.run(run())
@@ -199,9 +201,11 @@ def test_call_in_native_text_leaves_no_cycle(upstream: UpstreamServer, dialect: 
     run_check(upstream, request_bytes(CHAT, model, True, tools=[TOOL]))
 
 
-@pytest.mark.parametrize("stop_after", [1, 15_000])
-def test_client_that_disconnects_in_a_call_leaves_no_cycle(upstream: UpstreamServer, stop_after: int) -> None:
-    model = f"native-hermes-left-{stop_after}"
+@pytest.mark.parametrize(("dialect", "stop_after"), [("hermes", 1), ("hermes", 15_000), ("detect", 15_000)])
+def test_client_that_disconnects_in_a_call_leaves_no_cycle(
+    upstream: UpstreamServer, dialect: str, stop_after: int
+) -> None:
+    model = f"native-{dialect}-left-{stop_after}"
     for _ in range(2):
         upstream.add(model, *SILENT_CALL)
     run_check(upstream, request_bytes(CHAT, model, True, tools=[TOOL]), stop_after)
@@ -224,6 +228,39 @@ def test_client_that_disconnects_leaves_no_cycle(upstream: UpstreamServer, wire:
     for _ in range(2):
         upstream.add(model, up.send_headers(), up.send(up.ROLE + up.delta(FILLER) * 5), up.wait(30))
     run_check(upstream, request_bytes(wire, model, True), stop_after)
+
+
+@pytest.mark.parametrize("wire", SAMPLED_WIRES)
+def test_request_that_is_cancelled_as_its_response_arrives_leaves_no_cycle(
+    upstream: UpstreamServer, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response is in the queue of the connection then, and nobody will take it from there."""
+    model = f"cancelled-{wire}"
+    start = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    for _ in range(2):
+        upstream.add(model, up.send(start + up.ROLE + up.delta(FILLER)), up.wait(30))
+    feed_parser = UpstreamConnection._feed_parser
+
+    async def run() -> None:
+        async with run_in_process(settings(upstream.url)) as gateway:
+
+            def cancel_after_headers(connection: UpstreamConnection, data: bytes) -> None:
+                feed_parser(connection, data)
+                if data.startswith(start):
+                    for relay in list(gateway.state.active_requests):
+                        assert isinstance(relay, Relay)
+                        relay.cancel()
+
+            monkeypatch.setattr(UpstreamConnection, "_feed_parser", cancel_after_headers)
+            await check(gateway, request_bytes(wire, model, True))
+
+    asyncio.run(run())
+
+
+def test_keepalive_before_a_reply_leaves_no_cycle(upstream: UpstreamServer) -> None:
+    for _ in range(2):
+        upstream.add("slow", up.wait(0.2), *GOOD_STREAM)
+    run_check(upstream, request_bytes(CHAT, "slow", True), keepalive=0.05)
 
 
 REQUESTS = {

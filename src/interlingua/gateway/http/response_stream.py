@@ -186,11 +186,12 @@ class EarlyKeepAlive:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-            if not self._task.cancelled():
-                self._task.exception()  # the client is gone; the next write reports it again
+        task, self._task = self._task, None  # the task keeps its last frame, and that keeps this object: a cycle
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # the client is gone; the next write reports it again
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._send_keepalives())

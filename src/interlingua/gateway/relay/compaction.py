@@ -7,6 +7,7 @@ sealed item comes back, it is replaced by the summary. Nothing is stored for tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -18,21 +19,14 @@ from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
+from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID, input_items
 from interlingua.translation.undecoded_request import UndecodedRequest
+from interlingua.wires import get_wire
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = [
-    "SummaryStream",
-    "compacted_response",
-    "compaction_object",
-    "has_compaction",
-    "is_triggered",
-    "refers_to_state",
-    "response_frames",
-    "summary_request",
-    "unseal_summaries",
-]
+__all__ = ["has_compaction", "is_triggered", "refers_to_state", "send_summary", "unseal_summaries"]
 
 Json = dict[str, Any]
 
@@ -49,6 +43,25 @@ SUMMARY_PROMPT = (
 )
 SUMMARY_HEADER = "Summary of the conversation so far:\n\n"
 _REPLACED_FIELDS = ("stream", "store", "background", "tool_choice", "text", "stream_options")
+
+
+async def send_summary(client: ClientSide, client_request: ClientRequest) -> web.StreamResponse:
+    """Ask the model for a summary of the conversation, and send it to the client as a sealed item.
+
+    Raises:
+        SummaryFailed: The model cannot be asked, or has written no summary.
+    """
+    request = summary_request(client_request.body.decode())
+    stream = SummaryStream(client.request, request, repeated_fields(client_request))
+    async with client.early_keepalive() if client_request.stream else nullcontext():
+        await client.relay_to(stream).run()
+    response = compacted_response(stream.final_response(), client_request.seal_key)
+    if client.request.path.endswith(get_wire(client_request.wire).HTTP_API.compact_path):
+        return await client.send_reply(compaction_object(response))
+    if not client_request.stream:
+        return await client.send_reply(response)
+    await client.send_frames(response_frames(response))
+    return await client.end_stream()
 
 
 class SummaryFailed(InterlinguaError):

@@ -345,8 +345,6 @@ class UpstreamFailover:
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)
-        if receiver.translator.dialect is not None:
-            await self._work_threads.compile(client_request.client_id, receiver.translator.dialect)
         secret_filter = SecretFilter(route.upstream, self._report_redacted_key)
         return UpstreamReply(route, response, receiver, secret_filter, headers_for_client)
 
@@ -359,6 +357,8 @@ class UpstreamFailover:
     async def _read_start(self, reply: UpstreamReply, deadline: MovingDeadline, is_last: bool) -> None:
         """Read a stream up to its first content, or a complete reply to its end."""
         try:
+            if reply.translator.dialect is not None:
+                await self._work_threads.compile(self._client_request.client_id, reply.translator.dialect)
             await (
                 self._read_until_content(reply, deadline) if self._client_request.stream else self._read_complete(reply)
             )

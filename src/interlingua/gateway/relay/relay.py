@@ -7,22 +7,17 @@ import re
 import time
 import traceback
 from collections.abc import Awaitable, Mapping
-from contextlib import nullcontext
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import msgspec
 from aiohttp import web
 
-from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, read_json
-from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import (
     ShuttingDown,
-    TooLarge,
     TooManyRequests,
     error_body,
     native_error_body,
@@ -36,44 +31,22 @@ from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStr
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import NO_TRACE
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.compaction import (
-    SummaryStream,
-    compacted_response,
-    compaction_object,
-    has_compaction,
-    is_triggered,
-    refers_to_state,
-    response_frames,
-    summary_request,
-    unseal_summaries,
-)
+from interlingua.gateway.relay.background_reply import start_in_background
+from interlingua.gateway.relay.compaction import send_summary
+from interlingua.gateway.relay.conversation_state import ConversationState, StatefulRequest
 from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
-from interlingua.gateway.relay.server_tool_loop import RoundStream, run_rounds
+from interlingua.gateway.relay.server_tool_loop import ServerToolLoop, find_tools_to_run
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
 from interlingua.gateway.response_store.recording_stream import RecordingStream
-from interlingua.gateway.response_store.store import ResponseStore
-from interlingua.gateway.response_store.stored_exchange import StoredExchange, input_items, resolve_input
+from interlingua.gateway.response_store.stored_exchange import StoredExchange
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.server_tools.request_tools import (
-    find_server_tools,
-    given_texts,
-    may_have_server_tools,
-    reports_missing_search,
-    runs_server_tools,
-    start_rounds,
-)
-from interlingua.gateway.server_tools.server_tool import ServerTool
-from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.tokens.calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
-from interlingua.translation.request_translation import echo_request
 from interlingua.translation.translator import Translator
-from interlingua.translation.undecoded_request import TOOLS
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
@@ -218,11 +191,16 @@ class Relay:
         try:
             client_request, routes = await self._receive_request()
             if self._compacts:
-                return await self._compact(client_request)
+                return await send_summary(self, client_request)
             if self._stored_exchange is not None and client_request.body.get("background") is True:
-                return await self._start_background(client_request, self._stored_exchange)
-            if server_tools := await self._find_server_tools(client_request, routes):
-                return await self._run_server_tools(client_request, server_tools)
+                start_task = self._gateway.run_in_background
+                return await start_in_background(self, client_request, self._stored_exchange, start_task)
+            settings = self._config.settings
+            if tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], exchange.id):
+                body = await client_request.body.decode_in_thread(
+                    client_request.client_id, self._gateway.work_threads, self._memory
+                )
+                return await ServerToolLoop(self, client_request, body, tools).run()
             failover = UpstreamFailover(
                 self._upstream_access(), client_request, self._exchange, self._observer, self._memory
             )
@@ -266,14 +244,12 @@ class Relay:
         limits = settings.client_limits
         if self._counted_request is None:
             self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
-        body = await self._read_request_body(client_id)
+        state = self._conversation_state()
+        body = await self._read_request_body(client_id, state)
         client_request = self._client_request(body, client_id)
         routes = self._config.routes.find(client_request.model)
-        api = get_wire(self._wire).HTTP_API
-        if self._gateway.response_store is not None and api.stores_replies:
-            client_request = await self._open_stored_exchange(self._gateway.response_store, client_request, routes)
-        if api.compact_path:
-            client_request = self._read_compaction(client_request, routes)
+        if state is not None:
+            client_request = self._take_state(await state.resolve(client_request, routes))
         if self._counted_request is not None:
             await self._count_client_request(self._counted_request, client_request)
         return client_request, routes
@@ -317,7 +293,28 @@ class Relay:
             )
             counted.reserve_tokens(tokens, limits)
 
-    async def _read_request_body(self, client_id: str) -> RequestBody:
+    def _conversation_state(self) -> ConversationState | None:
+        """Return the state of conversations in the client's API; None if it has none."""
+        api = get_wire(self._wire).HTTP_API
+        if not api.stores_replies and not api.compact_path:
+            return None
+        return ConversationState(
+            self._gateway, self._config, api, self._memory, self._exchange.id, compacts=self._compacts
+        )
+
+    def _take_state(self, resolved: StatefulRequest) -> ClientRequest:
+        """Prepare to store the response, or to summarise the conversation. Returns the request."""
+        client_request, stored_exchange = resolved.client_request, resolved.stored_exchange
+        self._body_size = client_request.body_size
+        self._compacts, self._stored_exchange = resolved.compacts, stored_exchange
+        if stored_exchange is not None and client_request.body.get("background") is not True:
+            if self._event_stream is None:
+                self._stream = RecordingStream(self._request, stored_exchange.save)
+            else:
+                self._event_stream.save = stored_exchange.save
+        return client_request
+
+    async def _read_request_body(self, client_id: str, state: ConversationState | None) -> RequestBody:
         limits = self._config.settings.limits
         if self._event_stream is None:
             data = await read_body(self._request, limits, self._memory)
@@ -329,20 +326,11 @@ class Relay:
             self._observer.on_request(self._request.headers, data)
         body = RequestBody(data, limits, get_wire(self._wire).TRAITS.conversation_field)
         await work_threads.scan(client_id, len(data), body.scan)
-        if body.undecoded is None or await work_threads.scan(client_id, len(data), self._has_state, body):
+        if body.undecoded is None or (
+            state is not None and await work_threads.scan(client_id, len(data), state.may_concern, body)
+        ):
             await body.decode_in_thread(client_id, work_threads, self._memory)
         return body
-
-    def _has_state(self, body: RequestBody) -> bool:
-        """Return whether the gateway may have to change what the request refers to, or to store it. Raises TooLarge."""
-        api = get_wire(self._wire).HTTP_API
-        if not api.stores_replies and not api.compact_path:
-            return False
-        is_stored = self._gateway.response_store is not None and api.stores_replies and body.get("store") is not False
-        if self._compacts or is_stored or body.undecoded is None:
-            return True
-        body.check_value_count()
-        return refers_to_state(body.undecoded)
 
     def _client_request(self, body: RequestBody, client_id: str) -> ClientRequest:
         model = body.get("model")
@@ -367,190 +355,6 @@ class Relay:
             trace_headers=self._trace.headers,
         )
 
-    async def _open_stored_exchange(
-        self, store: ResponseStore, client_request: ClientRequest, routes: list[Route]
-    ) -> ClientRequest:
-        """Add what the request continues to its input, and prepare to store the response. Returns the request."""
-        has_same_wire = self._has_same_wire(routes)
-        if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
-            if not has_same_wire:
-                client_request.body.drop("store")
-            return client_request
-        body, owner = client_request.body.decode(), self._config.owner_for(client_request.client_id)
-        resolved = await resolve_input(store, owner, body, keep_unknown=has_same_wire)
-        if resolved.added_bytes:
-            self._body_size += resolved.added_bytes
-            if self._body_size > (limit := self._config.settings.limits.body):
-                raise TooLarge(f"the request with what it continues is larger than {limit:,} bytes (limits.body)")
-            self._memory.grow(COPIES * resolved.added_bytes)
-        if body.get("store") is False or self._compacts:
-            if body.get("background") is True:
-                raise BadRequest("background", "needs the store", "remove `store: false`")
-        else:
-            input_json = await self._gateway.work_threads.run(
-                client_request.client_id, client_request.body_size, encode_json, input_items(body)
-            )
-            self._stored_exchange = StoredExchange(
-                store=store,
-                owner=owner,
-                previous=resolved.previous,
-                conversation=resolved.conversation,
-                input=input_json,
-                log=self._gateway.log,
-                exchange_id=self._exchange.id,
-            )
-            if self._event_stream is None:
-                self._stream = RecordingStream(self._request, self._stored_exchange.save)
-            else:
-                self._event_stream.save = self._stored_exchange.save
-        client_request.body.replace(resolved.body)
-        if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
-            client_request.body.drop("store")
-        echo = {**resolved.echo, "store": self._stored_exchange is not None, **client_request.echo}
-        return msgspec.structs.replace(client_request, body_size=self._body_size, echo=echo)
-
-    def _has_same_wire(self, routes: list[Route]) -> bool:
-        """Return whether an upstream has the client's API, and may know ids and items that the gateway does not."""
-        return any(route.upstream.api == self._wire for route in routes)
-
-    def _read_compaction(self, client_request: ClientRequest, routes: list[Route]) -> ClientRequest:
-        """Read the sealed summaries in the input, and whether the client wants a new one."""
-        if not client_request.body.is_decoded:  # it has nothing of the kind
-            return client_request
-        body, has_same_wire = client_request.body.decode(), self._has_same_wire(routes)
-        if has_compaction(body):
-            max_bytes = self._config.settings.limits.seals
-            body = unseal_summaries(body, client_request.seal_key, max_bytes, keep_unknown=has_same_wire)
-            client_request.body.replace(body)
-        self._compacts = self._compacts or (is_triggered(body) and not has_same_wire)
-        return client_request
-
-    async def _compact(self, client_request: ClientRequest) -> web.StreamResponse:
-        """Ask the model for a summary of the conversation, and send it as a sealed item."""
-        body = client_request.body.decode()
-        stream = SummaryStream(self._request, summary_request(body), self._echo(client_request))
-        counted_request, self._counted_request = self._counted_request, None
-        interval = self._config.settings.keepalive
-        async with EarlyKeepAlive(self._stream, interval, self._headers) if client_request.stream else nullcontext():
-            await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
-        response = compacted_response(stream.final_response(), client_request.seal_key)
-        self._exchange.first_byte, self._exchange.status = time.monotonic(), 200
-        if self._request.path.endswith(get_wire(self._wire).HTTP_API.compact_path):
-            return await self._respond(200, encode_json(compaction_object(response)), {})
-        if not client_request.stream:
-            if self._stored_exchange is not None:
-                await self._stored_exchange.save(response)
-            return await self._respond(200, encode_json(response), {})
-        self._stream.headers |= self._headers()
-        await self._with_send_timeout(self._send(response_frames(response)))
-        return await self._with_send_timeout(self._stream.end())
-
-    def _echo(self, client_request: ClientRequest) -> dict[str, Any]:
-        """Return what the reply repeats of the client's request, for requests of the gateway in its place. They have
-        another tool choice than the client's, which is `auto` if it sent none."""
-        sent = echo_request(client_request.body.decode(), get_wire(self._wire))
-        return {"tool_choice": "auto", **sent, **client_request.echo} if sent or client_request.echo else {}
-
-    async def _start_background(self, client_request: ClientRequest, exchange: StoredExchange) -> web.StreamResponse:
-        """Run the request in the background. Returns the response as it is now, or a stream that follows it."""
-        body = client_request.body.decode()
-        stream = BackgroundStream(self._request, self._wire, body, exchange, client_request.echo)
-        await stream.create()
-        counted_request, self._counted_request = self._counted_request, None
-        relay = Relay(self._gateway, self._request, self._wire, stream, counted_request)
-        self._gateway.run_in_background(_run_in_background(relay, stream))
-        self._exchange.first_byte = time.monotonic()
-        if not client_request.stream:
-            return await self._respond(200, encode_json(stream.initial_response), {})
-        return await self._follow_background(exchange, stream.response_id)
-
-    async def _follow_background(self, exchange: StoredExchange, id: str) -> web.StreamResponse:
-        self._exchange.status = 200
-        self._stream = ResponseStream(self._request)
-        self._stream.headers |= self._headers()
-        async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
-            async for frames in follow_events(exchange.store, exchange.owner, id, after=-1):
-                if frames:
-                    await self._with_send_timeout(self._send(frames))
-        return await self._with_send_timeout(self._stream.end())
-
-    # ── tools that the gateway runs ───────────────────────────────────────────────────────────────────────────────
-
-    async def _find_server_tools(self, client_request: ClientRequest, routes: list[Route]) -> dict[str, ServerTool]:
-        """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
-        undecoded, route, settings = client_request.body.undecoded, routes[0], self._config.settings
-        encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
-        if undecoded is not None and not may_have_server_tools(self._wire, encoded):
-            return {}
-        is_same_wire = route.upstream.api == self._wire
-        if is_same_wire and runs_server_tools(self._wire, route.profile):
-            return {}
-        if undecoded is None:
-            tools = client_request.body.decode().get(TOOLS)
-        elif not has_at_most_values(encoded, settings.limits.values):
-            return {}  # the request is refused when it is translated
-        else:
-            share_tools, client_id = self._gateway.request_cache.share_tools, client_request.client_id
-            try:
-                tools = await self._gateway.work_threads.run(client_id, len(encoded), share_tools, client_id, encoded)
-            except (ValueError, RecursionError):
-                return {}  # the same
-        is_offered = settings.web_search.engine != "off" or (reports_missing_search(self._wire) and not is_same_wire)
-        return find_server_tools(self._wire, tools, self._web_access(client_request) if is_offered else None)
-
-    def _web_access(self, client_request: ClientRequest) -> WebAccess:
-        settings, log = self._config.settings, self._gateway.log
-        assert self._gateway.session is not None, "the session is opened before the gateway listens"
-        return WebAccess(
-            settings.web_search,
-            settings.web_fetch,
-            self._gateway.session,
-            lambda problem: log.error("web search failed", id=self._exchange.id, problem=problem),
-            lambda: given_texts(client_request.body.decode()),
-        )
-
-    async def _run_server_tools(
-        self, client_request: ClientRequest, server_tools: dict[str, ServerTool]
-    ) -> web.StreamResponse:
-        """Send one reply, for which the model is asked again after each call of a tool that the gateway runs."""
-        body = await client_request.body.decode_in_thread(
-            client_request.client_id, self._gateway.work_threads, self._memory
-        )
-        rounds = start_rounds(self._wire, body, server_tools, client_request.seal_key)
-        counted_request, self._counted_request = self._counted_request, None
-        reply_id = client_request.reply_id
-
-        async def send(frames: bytes) -> None:
-            if client_request.stream:
-                self._exchange.first_byte = self._exchange.first_byte or time.monotonic()
-                self._stream.headers |= self._headers() if self._stream.response is None else {}
-                await self._with_send_timeout(self._send(frames))
-
-        echo = self._echo(client_request)
-
-        async def ask() -> RoundStream:
-            nonlocal counted_request, reply_id
-            stream = RoundStream(self._request, rounds, send, reply_id, echo)
-            await Relay(self._gateway, self._request, self._wire, stream, counted_request).run()
-            counted_request, reply_id = None, ""
-            return stream
-
-        keepalive = EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers)
-        async with keepalive if client_request.stream else nullcontext():
-            error = await run_rounds(rounds, ask, send)
-        if error is not None or rounds.has_failed:
-            self._exchange.outcome = "upstream-failed"
-        if error is not None and self._stream.response is None:
-            return await self._respond(error.status, error.body, error.headers)
-        self._exchange.status = 200
-        if error is not None:
-            await send(rounds.fail(as_dict((read_json(error.body, dict[str, Any]) or {}).get("error"))))
-        if client_request.stream:
-            return await self._with_send_timeout(self._stream.end())
-        if self._stored_exchange is not None:
-            await self._stored_exchange.save(rounds.body())
-        return await self._respond(200, encode_json(rounds.body()), {})
-
     def _example_model(self) -> str:
         return next(iter(self._config.routes.model_ids()), "kimi-k2")
 
@@ -563,7 +367,7 @@ class Relay:
         self._exchange.first_byte = time.monotonic()
         if self._stored_exchange is not None:
             await self._stored_exchange.save(read_json(reply.initial_data, dict[str, Any]) or {})
-        return await self._respond(200, reply.initial_data, self._findings_header(reply.translator))
+        return await self.respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
@@ -655,7 +459,7 @@ class Relay:
         if self._stream.response is None:
             returned = returned_headers(getattr(error, "headers", {}), self._wire, self._exchange.upstream_wire)
             headers = {**self._redact_headers(returned), **retry_after_header(error)}
-            return await self._respond(error.status, self._error_body(error), headers)
+            return await self.respond(error.status, self._error_body(error), headers)
         self._exchange.status = 200
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
@@ -691,7 +495,44 @@ class Relay:
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+    # The public methods of this part are those of `ClientSide`, for replies that are composed of other requests.
+
+    @property
+    def request(self) -> web.Request:
+        return self._request
+
+    @property
+    def exchange(self) -> ExchangeRecord:
+        return self._exchange
+
+    @property
+    def has_begun(self) -> bool:
+        return self._stream.response is not None
+
+    def relay_to(self, stream: EventStream) -> Relay:
+        counted_request, self._counted_request = self._counted_request, None
+        return Relay(self._gateway, self._request, self._wire, stream, counted_request)
+
+    def early_keepalive(self) -> EarlyKeepAlive:
+        return EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers)
+
+    async def send_frames(self, frames: bytes) -> None:
+        if self._exchange.first_byte is None:
+            self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
+            self._stream.headers |= self._headers() if self._stream.response is None else {}
+        await self._with_send_timeout(self._send(frames))
+
+    async def end_stream(self) -> web.StreamResponse:
+        self._exchange.status = 200
+        return await self._with_send_timeout(self._stream.end())
+
+    async def send_reply(self, reply: dict[str, Any]) -> web.StreamResponse:
+        self._exchange.first_byte = time.monotonic()
+        if self._stored_exchange is not None:
+            await self._stored_exchange.save(reply)
+        return await self.respond(200, encode_json(reply), {})
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         """Send a complete response and wait until it is written; the client may disconnect until then."""
         self._exchange.status = status
         if self._observer:
@@ -749,13 +590,3 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
-
-
-async def _run_in_background(relay: Relay, stream: BackgroundStream) -> None:
-    storing = asyncio.create_task(stream.keep_stored(relay.cancel))
-    try:
-        await relay.run()
-    except asyncio.CancelledError:  # by a client that has cancelled or deleted the response
-        return
-    finally:
-        storing.cancel()

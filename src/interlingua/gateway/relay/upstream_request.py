@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -80,7 +80,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
         return self.exchange.receive(content_type, input_tokens=self.input_tokens, max_body_bytes=max_body_bytes)
 
 
-class RequestPreparation(msgspec.Struct, frozen=True):
+class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
     """Preparation of a client's request for one upstream. Its methods may run in a thread."""
 
     client_request: ClientRequest
@@ -100,7 +100,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
             client_request.wire,
             request,
             self.route.target,
-            self._options(),
+            self._options,
             self.cache,
             strict=self._is_strict,
             owner=client_request.client_id,
@@ -143,7 +143,7 @@ class RequestPreparation(msgspec.Struct, frozen=True):
         client_request, record = self.client_request, self.record
         truncated_tokens = truncated_prompt(route, client_request.body_size, estimate)
         exchange = Exchange(
-            client_request.wire, request, route.target, self._options(), strict=self._is_strict, prepared=prepared
+            client_request.wire, request, route.target, self._options, strict=self._is_strict, prepared=prepared
         )
         input_tokens = self._estimate_input_tokens(route, estimate)
         if truncated_tokens:
@@ -154,9 +154,11 @@ class RequestPreparation(msgspec.Struct, frozen=True):
     def _is_strict(self) -> bool:
         return self.settings.history == "strict"
 
+    @cached_property
     def _options(self) -> Options:
         client_request, route = self.client_request, self.route
         return Options(
+            upstream=route.target.identity,
             prefill=route.prefill,
             delivery=route.delivery,
             arguments=route.arguments,

@@ -30,7 +30,7 @@ ROUTE_CACHE_SIZE = 1000
 """Number of cached lookups. Finding the dialect of a model takes longer than the rest of the request preparation."""
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class Route(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One upstream for a model, with all settings that apply."""
 
     name: str
@@ -56,7 +56,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     is_profile_detected: bool = False
     """True if the profile was detected by the answers of the server."""
 
-    @property
+    @cached_property
     def target(self) -> UpstreamTarget:
         """The upstream for the translation of a request."""
         return UpstreamTarget(

@@ -25,8 +25,10 @@ __all__ = [
     "ServerCall",
     "ServerTool",
     "ServerToolKind",
+    "ToolUses",
     "pages_text",
     "sum_usage",
+    "text_parameter",
 ]
 
 Json: TypeAlias = dict[str, Any]
@@ -78,6 +80,23 @@ class ServerTool(Protocol):
         """Run one call. It never raises for arguments that the model wrote."""
 
 
+class ToolUses:
+    """Counts the calls of a tool in one request.
+
+    Args:
+        maximum: The number of calls that the client allows; 0: any number.
+    """
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._count = 0
+
+    def add(self) -> bool:
+        """Count a call. Returns whether it is allowed."""
+        self._count += 1
+        return not self._maximum or self._count <= self._maximum
+
+
 class Rounds(Protocol):
     """The reply of one client request that takes several rounds: the model is asked again after each outcome.
 
@@ -110,6 +129,15 @@ class Rounds(Protocol):
 
     def body(self) -> Json:
         """Return the whole reply, after `finish`."""
+
+
+def text_parameter(name: str, description: str) -> Json:
+    """Return the JSON Schema of the arguments of a tool with one parameter, which is a text."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": [name],
+    }
 
 
 def pages_text(pages: Iterable[Page]) -> str:

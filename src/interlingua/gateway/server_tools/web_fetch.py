@@ -26,6 +26,8 @@ from interlingua.gateway.server_tools.server_tool import (
     Outcome,
     Page,
     ServerToolKind,
+    ToolUses,
+    text_parameter,
 )
 from interlingua.gateway.server_tools.web_search import DomainFilter
 from interlingua.gateway.settings.schema import WebFetch
@@ -104,6 +106,7 @@ class WebFetchTool:
 
     kind: ServerToolKind = "web_fetch"
     description = "Fetch the text of a web page whose URL is in the conversation or in a search result."
+    parameters = text_parameter("url", "The URL of the page.")
 
     def __init__(
         self,
@@ -115,18 +118,12 @@ class WebFetchTool:
         max_tokens: int = 0,
     ) -> None:
         self.name = name
-        self.parameters: Json = {
-            "type": "object",
-            "properties": {"url": {"type": "string", "description": "The URL of the page."}},
-            "required": ["url"],
-        }
         self._settings = settings
         self._private: Collection[str] = {host.lower() for host in settings.private}
         self._is_known = is_known
         self._domains = domains
-        self._max_uses = max_uses
+        self._uses = ToolUses(max_uses)
         self._max_chars = min(CHARS_PER_TOKEN * max_tokens, MAX_PAGE_CHARS) if max_tokens else MAX_PAGE_CHARS
-        self._uses = 0
 
     async def run(self, arguments: Json) -> Outcome:
         url = arguments.get("url")
@@ -138,8 +135,7 @@ class WebFetchTool:
             return Outcome(error="url_too_long")
         if not self._is_known(url):
             return Outcome(error="url_not_in_prior_context")
-        self._uses += 1
-        if self._max_uses and self._uses > self._max_uses:
+        if not self._uses.add():
             return Outcome(error=MAX_USES_EXCEEDED)
         try:
             async with asyncio.timeout(self._settings.timeout):

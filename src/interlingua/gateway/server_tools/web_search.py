@@ -20,6 +20,8 @@ from interlingua.gateway.server_tools.server_tool import (
     Outcome,
     Page,
     ServerToolKind,
+    ToolUses,
+    text_parameter,
 )
 from interlingua.gateway.settings.schema import WebSearch
 from interlingua.gateway.upstream.connector import proxy_for
@@ -78,6 +80,7 @@ class WebSearchTool:
 
     kind: ServerToolKind = "web_search"
     description = "Search the web. The results have a title, a URL and an excerpt. Name the URLs that you use."
+    parameters = text_parameter("query", "The words to search for.")
 
     def __init__(
         self,
@@ -89,17 +92,11 @@ class WebSearchTool:
         max_uses: int = 0,
     ) -> None:
         self.name = name
-        self.parameters: Json = {
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "The words to search for."}},
-            "required": ["query"],
-        }
         self._settings = settings
         self._session = session
         self._report = report
         self._domains = domains
-        self._max_uses = max_uses
-        self._uses = 0
+        self._uses = ToolUses(max_uses)
 
     async def run(self, arguments: Json) -> Outcome:
         query = arguments.get("query")
@@ -109,8 +106,7 @@ class WebSearchTool:
             return Outcome(error="query_too_long")
         if self._settings.engine == "off":
             return Outcome(error=UNAVAILABLE)
-        self._uses += 1
-        if self._max_uses and self._uses > self._max_uses:
+        if not self._uses.add():
             return Outcome(error=MAX_USES_EXCEEDED)
         try:
             results = await self._search(query)

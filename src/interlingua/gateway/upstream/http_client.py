@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 import aiohttp
 from yarl import URL
@@ -35,6 +36,7 @@ __all__ = [
 ANTHROPIC_PROFILE = "anthropic"
 """Profile of Anthropic itself. Other servers of the Messages API accept the key in either header."""
 USER_AGENT = f"interlingua/{__version__}"
+MAX_CACHED_URLS = 1000
 DRAIN_TIMEOUT_SECONDS = 0.5
 """Seconds to wait for the end of the HTTP body after the end of the reply in it."""
 ERROR_BODY_TIMEOUT_SECONDS = 1.0
@@ -54,9 +56,14 @@ class OutOfDescriptors(InterlinguaError):
 
 def endpoint_url(upstream: Upstream, wire: str, query: str) -> URL:
     """Return the URL for requests. A query that asks for beta features is forwarded on the same wire."""
-    api = get_wire(upstream.api).HTTP_API
-    url = URL(api.endpoint(upstream.url), encoded=True)
-    return url.with_query(query) if wire == upstream.api and query and query == api.forwarded_query else url
+    url = _endpoint(upstream.api, upstream.url)
+    is_forwarded = query and wire == upstream.api and query == get_wire(wire).HTTP_API.forwarded_query
+    return url.with_query(query) if is_forwarded else url
+
+
+@lru_cache(MAX_CACHED_URLS)
+def _endpoint(wire: str, url: str) -> URL:
+    return URL(get_wire(wire).HTTP_API.endpoint(url), encoded=True)
 
 
 def count_tokens_url(upstream: Upstream) -> URL:

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from interlingua.common.jsontext.codec import encode_json
+from interlingua.common.jsontext.value_count import count_separators
 from interlingua.core.findings import FindingCollector
 from interlingua.core.request import Request
 from interlingua.core.tools import SharedTools
 from interlingua.events import Finding
 
-__all__ = ["SharedToolList", "write_shared"]
+__all__ = ["SharedToolList", "tools_digest", "write_shared"]
 
 
 class SharedToolList(list[Any]):
     """The list of tools in the JSON of requests. No code may modify it or its contents."""
 
-    def __init__(self, tools: list[Any]) -> None:
+    def __init__(self, tools: list[Any], source: bytes) -> None:
         super().__init__(tools)
+        self.source = source
+        """The client's JSON."""
         self.read: tuple[SharedTools, list[dict[str, Any]]] | None = None
         """The tools that the client runs, and the hosted tools; None until they are read."""
         self.measure: Any = None
@@ -34,9 +38,24 @@ class SharedToolList(list[Any]):
         """The list as replies repeat it; None until one does."""
 
     @cached_property
+    def digest(self) -> bytes:
+        """Digest of the client's JSON."""
+        return tools_digest(self.source)
+
+    @cached_property
+    def separators(self) -> int:
+        """Commas and brackets in the client's JSON, see `count_separators`."""
+        return count_separators(self.source)
+
+    @cached_property
     def encoded(self) -> msgspec.Raw:
         """The list as JSON."""
         return msgspec.Raw(encode_json(self))
+
+
+def tools_digest(encoded: bytes) -> bytes:
+    """Return a digest of the JSON of tools: JSON with the same digest is the same."""
+    return blake2b(encoded, digest_size=16).digest()
 
 
 def write_shared(

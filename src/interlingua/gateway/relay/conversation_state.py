@@ -1,0 +1,131 @@
+"""State of conversations in a request: what it continues is added to its input, and its response is stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from interlingua.common.jsontext.codec import encode_json
+from interlingua.errors import BadRequest
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.memory_budget import COPIES, MemoryShare
+from interlingua.gateway.http.request_body import RequestBody
+from interlingua.gateway.relay.compaction import has_compaction, is_triggered, refers_to_state, unseal_summaries
+from interlingua.gateway.relay.upstream_request import ClientRequest
+from interlingua.gateway.response_store.store import ResponseStore
+from interlingua.gateway.response_store.stored_exchange import StoredExchange, input_items, resolve_input
+from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.state import ActiveConfig, GatewayState
+from interlingua.wires.http_api import HttpApi
+
+__all__ = ["ConversationState", "StatefulRequest"]
+
+
+class StatefulRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with everything that it refers to."""
+
+    client_request: ClientRequest
+    stored_exchange: StoredExchange | None
+    """Stores its response; None if that is not stored."""
+    compacts: bool
+    """The client wants a summary of the conversation instead of a reply."""
+
+
+class ConversationState:
+    """State of the conversations of one API, for one request.
+
+    Args:
+        gateway: The gateway.
+        config: The configuration for this request.
+        api: The client's API.
+        memory: Counts the memory of what is added to the request.
+        exchange_id: Id of the exchange in the log.
+        compacts: The request has come to the endpoint for summaries.
+    """
+
+    def __init__(
+        self,
+        gateway: GatewayState,
+        config: ActiveConfig,
+        api: HttpApi,
+        memory: MemoryShare,
+        exchange_id: str,
+        *,
+        compacts: bool,
+    ) -> None:
+        self._store = gateway.response_store if api.stores_replies else None
+        self._gateway = gateway
+        self._config = config
+        self._api = api
+        self._memory = memory
+        self._exchange_id = exchange_id
+        self._compacts = compacts
+
+    def may_concern(self, body: RequestBody) -> bool:
+        """Return whether the gateway may have to change what the request refers to, or to store it. Raises TooLarge."""
+        is_stored = self._store is not None and body.get("store") is not False
+        if self._compacts or is_stored or body.undecoded is None:
+            return True
+        body.check_value_count()
+        return refers_to_state(body.undecoded)
+
+    async def resolve(self, client_request: ClientRequest, routes: list[Route]) -> StatefulRequest:
+        """Return the request with what it continues in its input, and with summaries in place of sealed ones.
+
+        Raises:
+            InterlinguaError: What it refers to is not stored, or cannot be read.
+        """
+        # An upstream of the client's API may know ids and items that the gateway does not.
+        has_same_wire = any(route.upstream.api == client_request.wire for route in routes)
+        if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
+            if self._store is not None and not has_same_wire:
+                client_request.body.drop("store")
+            return StatefulRequest(client_request=client_request, stored_exchange=None, compacts=self._compacts)
+        stored_exchange = None
+        if self._store is not None:
+            client_request, stored_exchange = await self._add_history(self._store, client_request, has_same_wire)
+        compacts = self._compacts
+        if self._api.compact_path:
+            compacts = self._read_compaction(client_request, has_same_wire)
+        return StatefulRequest(client_request=client_request, stored_exchange=stored_exchange, compacts=compacts)
+
+    async def _add_history(
+        self, store: ResponseStore, client_request: ClientRequest, has_same_wire: bool
+    ) -> tuple[ClientRequest, StoredExchange | None]:
+        """Add what the request continues to its input. Returns the request, and what stores its response."""
+        body, owner = client_request.body.decode(), self._config.owner_for(client_request.client_id)
+        resolved = await resolve_input(store, owner, body, keep_unknown=has_same_wire)
+        body_size = client_request.body_size + resolved.added_bytes
+        if resolved.added_bytes:
+            if body_size > (limit := self._config.settings.limits.body):
+                raise TooLarge(f"the request with what it continues is larger than {limit:,} bytes (limits.body)")
+            self._memory.grow(COPIES * resolved.added_bytes)
+        stored_exchange = None
+        if body.get("store") is not False and not self._compacts:
+            input_json = await self._gateway.work_threads.run(
+                client_request.client_id, client_request.body_size, encode_json, input_items(body)
+            )
+            stored_exchange = StoredExchange(
+                store=store,
+                owner=owner,
+                previous=resolved.previous,
+                conversation=resolved.conversation,
+                input=input_json,
+                log=self._gateway.log,
+                exchange_id=self._exchange_id,
+            )
+        elif body.get("background") is True:
+            raise BadRequest("background", "needs the store", "remove `store: false`")
+        client_request.body.replace(resolved.body)
+        if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
+            client_request.body.drop("store")
+        echo = {**resolved.echo, "store": stored_exchange is not None, **client_request.echo}
+        return msgspec.structs.replace(client_request, body_size=body_size, echo=echo), stored_exchange
+
+    def _read_compaction(self, client_request: ClientRequest, has_same_wire: bool) -> bool:
+        """Read the sealed summaries in the input. Returns whether the client wants a new one."""
+        body = client_request.body.decode()
+        if has_compaction(body):
+            max_bytes = self._config.settings.limits.seals
+            body = unseal_summaries(body, client_request.seal_key, max_bytes, keep_unknown=has_same_wire)
+            client_request.body.replace(body)
+        return self._compacts or (is_triggered(body) and not has_same_wire)
