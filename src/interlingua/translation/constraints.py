@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from interlingua.common.jsontext.codec import write_json
 from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import SharedTools, Tool
 from interlingua.errors import InterlinguaError
 from interlingua.events import Finding
 from interlingua.exports.exporter import Export, export
+from interlingua.exports.request_constraint import constraint_fields
 from interlingua.parsing.dialect import Dialect
 from interlingua.upstreams.profile import Profile
 
@@ -82,7 +82,7 @@ def find_constraint(
     except InterlinguaError as error:
         return _report(str(error))
     return Constraint(
-        {**_tag_fields(profile, exported), **_relaxed_choice(body)},
+        {**constraint_fields(profile.constraint, exported.content), **_relaxed_choice(body)},
         f"{len(tools)} tools in {dialect.name}" + (", a call is required" if is_required else ""),
         tuple(Finding("partly-constrained", note) for note in exported.notes),
     )
@@ -101,12 +101,6 @@ def _export(dialect: Dialect, tools: Sequence[Tool], choice: ToolChoice | None, 
     if not isinstance(tools, SharedTools):
         return compute()
     return tools.derive(("structural-tag", dialect.name, choice, parallel, prefill), compute)
-
-
-def _tag_fields(profile: Profile, exported: Export) -> dict[str, Any]:
-    if profile.constraint == "response_format":
-        return {"response_format": exported.content}
-    return {"structured_outputs": {"structural_tag": write_json(exported.content)}}
 
 
 def _relaxed_choice(body: dict[str, Any]) -> dict[str, Any]:

@@ -85,6 +85,9 @@ class Routes:
         self._profiles = {
             name: _upstream_profile(name, upstream) for name, upstream in self._settings.upstreams.items()
         }
+        if self._settings.demo:
+            demo_profile = self._profiles[DEMO_UPSTREAM]
+            self._profiles[DEMO_UPSTREAM] = msgspec.structs.replace(demo_profile, constraint="structured_outputs")
         self._model_ids = ModelIds(self._settings)
         self._check_demo()
         self._find_cached = lru_cache(ROUTE_CACHE_SIZE)(self._find)
