@@ -7,7 +7,7 @@ of the samples replaced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from interlingua.exports.value_types import ANY_VALUE, Object, Union, unwrap
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.markers import common_prefix
 
-__all__ = ["CallsGrammar"]
+__all__ = ["SAMPLE_ID", "SAMPLE_NUMBER", "CallFrame", "CallsGrammar"]
 
 SAMPLE_ID = "qz4id7qz9"  # nine characters, for Mistral
 SAMPLE_NUMBER = 770070
@@ -40,7 +40,7 @@ NUMBER = Repeat(DIGITS, 1, 6)
 FREE_OBJECT = Object((), ANY_VALUE)
 
 
-class _CallFrame(NamedTuple):
+class CallFrame(NamedTuple):
     """The text around the arguments of calls of one tool."""
 
     open: str
@@ -55,17 +55,22 @@ class _CallFrame(NamedTuple):
     """After all calls."""
 
 
-def _split_frame(first: str, between: str, last: str) -> _CallFrame:
-    """Return the frame of calls with these texts before, between and after the arguments of two calls."""
-    head = common_prefix([first[::-1], between[::-1]])[::-1]
+def _split_frame(first: str, between: str, last: str, markers: Iterable[str]) -> CallFrame:
+    """Return the frame of calls with these texts before, between and after the arguments of two calls.
+
+    What both calls have in common belongs to each call. A marker is never split.
+    """
+    spans = {
+        text: [match.span() for marker in markers for match in re.finditer(re.escape(marker), text)]
+        for text in (first, last)
+    }
+    start = len(first) - len(common_prefix([first[::-1], between[::-1]]))
+    start = max((end for begin, end in spans[first] if begin < start < end), default=start)
+    head = first[start:]
     tail = common_prefix([between.removesuffix(head), last])
-    return _CallFrame(
-        first.removesuffix(head),
-        head,
-        tail,
-        between.removesuffix(head).removeprefix(tail),
-        last.removeprefix(tail),
-    )
+    tail = tail[: min((begin for begin, end in spans[last] if begin < len(tail) < end), default=len(tail))]
+    separator = between.removesuffix(head).removeprefix(tail)
+    return CallFrame(first[:start], head, tail, separator, last.removeprefix(tail))
 
 
 @contextmanager
@@ -85,6 +90,9 @@ class CallsGrammar:
         self._write = dialect.grammar.write
         self._builder = builder
         self._arguments = arguments_grammar(dialect, builder)
+        self._markers = tuple(
+            marker for marker in (*dialect.markers, *dialect.grammar.inner_markers) if len(marker) > 1
+        )
 
     def calls(self, tools: Sequence[Tool], *, several: bool) -> Node:
         """Return the grammar of one call of these tools, or of several.
@@ -96,7 +104,7 @@ class CallsGrammar:
         open_ = separator = close = ""
         for tool in tools:
             with _naming(tool):
-                open_, head, tail, separator, close = self._frame(tool.name)
+                open_, head, tail, separator, close = self.frame(tool.name)
                 arguments = self._tool_arguments(tool)
             calls.append(sequence(self._generalize(head), arguments, self._generalize(tail)))
         call = choice(*calls)
@@ -107,14 +115,16 @@ class CallsGrammar:
         beginnings: list[str] = []
         for tool in tools:
             with _naming(tool):
-                frame = self._frame(tool.name)
+                frame = self.frame(tool.name)
                 beginnings.append(_ID_OR_NUMBER.split(frame.open + frame.head)[0])
         return tuple(beginnings)
 
-    def _frame(self, name: str) -> _CallFrame:
+    def frame(self, name: str) -> CallFrame:
+        """Return the text around the arguments of calls of this tool, with the ids and numbers of samples."""
         call = Call(SAMPLE_ID, name, self._arguments.sample)
         written = _NUMBER.sub(str(SAMPLE_NUMBER), self._write([call, call], SAMPLE_NUMBER))
-        return _split_frame(*written.split(self._arguments.written_sample))
+        first, between, last = written.split(self._arguments.written_sample)
+        return _split_frame(first, between, last, self._markers)
 
     def _generalize(self, text: str) -> Node:
         """Return the text as a node that allows any id and any number in place of those of the samples."""
