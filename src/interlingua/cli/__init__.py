@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from interlingua import __version__
 from interlingua.cli.common import console
 from interlingua.cli.common.command_parser import CommandEntry, CommandParser, add_commands
-from interlingua.errors import InterlinguaError, RenderError, UsageError
+from interlingua.errors import InterlinguaError, NotExpressible, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]
 
@@ -26,6 +26,7 @@ COMMANDS = {
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
+    "export": CommandEntry("interlingua.cli.export", "print a dialect as a grammar or template for other programs"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
 }
 
@@ -44,6 +45,7 @@ examples:
   curl -sN … | interlingua translate               translate a stream while it arrives
   interlingua translate --explain recorded.sse     explain the translation chunk by chunk
   interlingua request --from anthropic-messages --to openai-chat body.json
+  interlingua export gbnf --dialect glm47 --tools tools.json
   interlingua config check                         validate the gateway's settings
   interlingua faults list                          list the faults that the fault server can inject
 
