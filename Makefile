@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins sbom clean
+.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e engines fuzz pins sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,10 @@ soak: setup ## run good and hostile clients and upstreams for minutes; check rep
 # The first run installs the clients into .e2e: some minutes. `make e2e E2E='--only claude'` runs one client.
 e2e: setup ## run real coding agents and SDKs, with their own tools, through the gateway
 	$(BIN)/python -m e2e $(E2E)
+
+# Some minutes, and some gigabytes on disk. The tests that need an engine are skipped without it.
+engines: setup ## install xgrammar, transformers, llguidance and llama.cpp into .engines
+	$(BIN)/python -m engines install
 
 # One minute of random input each. With atheris in .venv (`pip install -e '.[fuzz]'`) the input is guided by coverage,
 # and the first failure ends the run.

@@ -91,7 +91,8 @@ def _run_command(argv: Sequence[str] | None) -> int:
         return args.run(args) or EXIT_OK
     except InterlinguaError as error:
         console.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
-        return EXIT_USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else EXIT_FAILED
+        is_usage = isinstance(error, UsageError) and not isinstance(error, NotExpressible | RenderError)
+        return EXIT_USAGE if is_usage else EXIT_FAILED
     except RecursionError:
         console.print_error("the input is nested too deeply", "the limit is a few hundred levels")
         return EXIT_FAILED
