@@ -19,6 +19,7 @@ import msgspec
 
 import interlingua as il
 from docs.request_fields import FIELDS, translate_field
+from docs.verification_page import verification_page
 from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
@@ -34,6 +35,7 @@ from interlingua.dialects.yaml_loader import SHAPES
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import (
     Capture,
+    Cassettes,
     ClientLimits,
     Log,
     RequestLimits,
@@ -413,6 +415,7 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "limits": RequestLimits,
     "client_limits": ClientLimits,
     "capture": Capture,
+    "cassettes": Cassettes,
     "state": State,
     "web_search": WebSearch,
     "web_fetch": WebFetch,
@@ -437,7 +440,7 @@ prints a JSON schema for editors.
 - Environment variables override the file: `INTERLINGUA_PORT=9000`; two underscores separate nested names:
   `INTERLINGUA_LOG__FORMAT=json`. Flags override both. Each flag has a variable too: `INTERLINGUA_UPSTREAM`.
 - A client's model id is looked up in `models`: first exact ids, then patterns with `*`, the longest first; then in
-  `tiers`; then it goes to `default`.
+  `tiers`; then it goes to the upstream in `api_defaults` for the client's API, or to `default`.
 
 ```yaml
 {EXAMPLE_SETTINGS_PATH.read_text(encoding="utf-8")}```
@@ -691,6 +694,7 @@ PAGES = {
     "agents.md": agents_page,
     "trace.md": trace_page,
     "commands.md": commands_page,
+    "verification.md": verification_page,
     "openapi.json": openapi_page,
 }
 

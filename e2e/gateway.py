@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
 
-__all__ = ["Exchange", "Gateway", "run_gateway", "run_plain_server"]
+__all__ = ["Exchange", "Gateway", "run_gateway", "run_plain_server", "serve"]
 
 LISTENING = re.compile(r"listening on (http://\S+) ")
 SECONDS = 60
@@ -66,6 +66,14 @@ def run_gateway(folder: Path, plain_url: str) -> Iterator[Gateway]:
 
     Models that do not begin with `demo/` are those of the plain server.
     """
+    with serve(folder, "--demo", "--upstream", plain_url) as gateway:
+        yield gateway
+
+
+@contextmanager
+def serve(folder: Path, *options: str) -> Iterator[Gateway]:
+    """Run `interlingua serve` with these options until the block ends, with its log and captures in this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     log, captures, key = folder / "gateway.log", folder / "captures", secrets.token_urlsafe(16)
     known = {name: text for name, text in os.environ.items() if not name.startswith("INTERLINGUA_")}
     environment = {
@@ -75,8 +83,7 @@ def run_gateway(folder: Path, plain_url: str) -> Iterator[Gateway]:
         "INTERLINGUA_CAPTURE__KEEP": "100000",
         "XDG_CONFIG_HOME": str(folder),  # do not read the caller's own settings
     }
-    serve = [sys.executable, "-m", "interlingua", "serve", "--demo", "--upstream", plain_url]
-    argv = [*serve, "--port", "0", "--log-format", "json"]
+    argv = [sys.executable, "-m", "interlingua", "serve", *options, "--port", "0", "--log-format", "json"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*argv, "--capture", str(captures)], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=output

@@ -59,9 +59,14 @@ def prompt(client: Client, first: str, second: str, image: str = "") -> str:
     return f"Use {look}{halves}, then {call(f'cat a.txt b.txt > {PROOF}')}"
 
 
-def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
-    """Run the client in a new folder, wait for it, end all processes that it started, and check the proof file."""
-    first, second = secrets.token_hex(8), secrets.token_hex(8)
+def run(
+    spec: RunSpec, gateway: Gateway, installed: Path, folder: Path, halves: tuple[str, str] | None = None
+) -> Outcome:
+    """Run the client in a new folder, wait for it, end all processes that it started, and check the proof file.
+
+    `halves` are the halves of the proof; None: new ones, so that no earlier run can have written them.
+    """
+    first, second = halves or (secrets.token_hex(8), secrets.token_hex(8))
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
     (work / "dot.png").write_bytes(IMAGE)

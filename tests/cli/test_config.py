@@ -173,6 +173,7 @@ def test_schema(cli: Cli) -> None:
         "Upstream": ["url"],
         "Model": ["upstream"],
         "Capture": ["dir"],
+        "Cassettes": ["dir"],
     }
 
 

@@ -146,6 +146,18 @@ def is_closed_soon(base: str) -> bool:
     return False
 
 
+def test_agent_is_recorded_and_replayed(sandbox: Sandbox) -> None:
+    recorded = sandbox.run("claude", "--demo", "--model", "demo/hermes", "--record", "cassettes")
+    assert recorded.report_data()["with_key"] == 200
+    assert recorded.end()[0] == 0
+    recorded.report.unlink()
+    replayed = sandbox.run("claude", "--model", "demo/hermes", "--replay", "cassettes")
+    assert replayed.report_data()["with_key"] == 200
+    code, stderr = replayed.end()
+    assert (code, "the gateway uses recorded replies: model demo/hermes" in stderr) == (0, True)
+    assert len(list((sandbox.folder / "cassettes").iterdir())) == 1
+
+
 def test_agent_uses_the_gateway_with_a_generated_key(sandbox: Sandbox) -> None:
     run = sandbox.run(
         "claude", "--demo", "--", "-p", "--model", "x", ANTHROPIC_API_KEY="the user's", HTTP_PROXY="http://p"

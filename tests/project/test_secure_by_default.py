@@ -136,6 +136,8 @@ IMPORTED_BY_VALUE = {
     ("interlingua/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
     ("interlingua/__init__.py", "f'{__name__}.{name}'"): "a table of public modules in the same file",
     ("interlingua/client/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/cassettes/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/testing/__init__.py", "_MODULES[name]"): "a table of public names in the same file",
     ("interlingua/cli/common/command_parser.py", "self._command_module"): "a table of commands in the parent's module",
     (
         "interlingua/gateway/observability/tracing.py",
@@ -291,7 +293,10 @@ def test_wheel_contains_only_the_package(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"interlingua", about}
     assert {Path(name).suffix for name in names if not name.startswith(about)} <= {".py", ".typed"}
     assert not [name for name in names if name.endswith((".pth", ".so", ".pyc")) or "sitecustomize" in name]
-    assert entries.split() == ["[console_scripts]", "interlingua", "=", "interlingua.cli:main"]
+    assert entries.split("\n\n") == [
+        "[console_scripts]\ninterlingua = interlingua.cli:main",
+        "[pytest11]\ninterlingua = interlingua.testing.plugin\n",
+    ]
     assert len([line for line in needed if "extra ==" not in line]) <= 6
 
 

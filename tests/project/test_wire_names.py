@@ -43,6 +43,7 @@ SPECIFIC = {
     "core/reasoning_signatures.py": "wire of unsigned thinking, which envelopes at clients contain",
     "core/wire_traits.py": "the default wire",
     "gateway/server_tools/request_tools.py": "the wires that have blocks or items for tools that a server runs",
+    "testing/cassette_session.py": "the vendors, by their APIs",
     "translation/exchange.py": "example in the docstring",
     "translation/translator.py": "default of public parameters",
     "upstreams/catalog.py": "the wires on which Anthropic and OpenAI sign thinking",

@@ -21,12 +21,15 @@ COMMANDS = {
     "status": CommandEntry("interlingua.cli.gateway.status", "show the state of the background gateway"),
     "logs": CommandEntry("interlingua.cli.gateway.logs", "show the log of the background gateway"),
     "config": CommandEntry("interlingua.cli.config", "check and show the gateway's settings"),
+    "doctor": CommandEntry("interlingua.cli.doctor", "check upstreams: reachable, key, model, streams, tool calls"),
+    "verify": CommandEntry("interlingua.cli.verify", "measure how well a provider's model calls tools"),
     "parse": CommandEntry("interlingua.cli.parse", "convert a model's native text to a reply in JSON"),
     "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
     "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
     "export": CommandEntry("interlingua.cli.export", "print a dialect as a grammar or template for other programs"),
+    "cassettes": CommandEntry("interlingua.cli.cassettes", "show and check recorded exchanges"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
 }
 
@@ -47,6 +50,9 @@ examples:
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua export gbnf --dialect glm47 --tools tools.json
   interlingua config check                         validate the gateway's settings
+  interlingua cassettes show cassettes             show exchanges that `serve --record` has recorded
+  interlingua doctor --base-url http://localhost:8000/v1
+  interlingua verify --base-url http://localhost:8000/v1 --model NAME --html card.html
   interlingua faults list                          list the faults that the fault server can inject
 
 Data goes to standard output; findings, errors and hints go to standard error.

@@ -417,6 +417,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "web_search.url: has no {query}",
         "for example: https://search.example/api?q={query}",
     ),
+    "a search command without a place for the query": (
+        {"web_search": {"engine": "command", "command": ["python3", "search.py"]}},
+        "web_search.command: has no program with an argument {query}",
+        "for example: [ddgr, --json, --num, '8', '{query}']",
+    ),
+    "a search command that is not installed": (
+        {"web_search": {"engine": "command", "command": ["no-such-program", "{query}"]}},
+        "web_search.command: cannot find the program 'no-such-program'",
+        "install it, or write its path",
+    ),
     "an upstream called demo": (
         {"demo": True, "upstreams": {"demo": LOCAL}},
         "upstreams.demo: the name is reserved for the upstream that `demo: true` adds",

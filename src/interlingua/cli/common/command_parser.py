@@ -71,7 +71,10 @@ class CommandParser(argparse.ArgumentParser):
         arguments = list(sys.argv[1:] if args is None else args)
         runs_program = self.get_default("program_args") is not None
         end = arguments.index("--") if runs_program and "--" in arguments else len(arguments)
-        parsed, unknown = super().parse_known_args(arguments[:end], namespace)
+        # With subcommands, the value of an unknown option would be reported as an unknown command.
+        parsed, unknown = namespace, self._unknown_option_before_command(arguments[:end])
+        if not unknown:
+            parsed, unknown = super().parse_known_args(arguments[:end], namespace)
         if runs_program:
             parsed.program_args = arguments[end + 1 :]
         if unknown:
@@ -83,6 +86,18 @@ class CommandParser(argparse.ArgumentParser):
                 f"unrecognized arguments: {' '.join(unknown)}", f"{suggestion}{separator_hint}see `{self.prog} --help`"
             )
         return parsed, unknown
+
+    def _unknown_option_before_command(self, arguments: list[str]) -> list[str]:
+        """Return the first option that this parser does not have, before its subcommand; [] if there is none."""
+        commands = [
+            name for action in self._actions if action.nargs == argparse.PARSER for name in action.choices or ()
+        ]
+        for word in arguments if commands else ():
+            if word in commands:
+                break
+            if word.startswith("--") and word != "--" and word.partition("=")[0] not in self._option_string_actions:
+                return [word]
+        return []
 
 
 def add_commands(

@@ -11,7 +11,13 @@ from interlingua.gateway.settings.loader import LoadedSettings, load_settings
 from interlingua.gateway.settings.overrides import Flags
 from interlingua.wires import WIRES
 
-__all__ = ["add_observability_options", "add_options", "add_upstream_options", "settings_from_args"]
+__all__ = [
+    "add_cassette_options",
+    "add_observability_options",
+    "add_options",
+    "add_upstream_options",
+    "settings_from_args",
+]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--host", help="address to listen on; default: 127.0.0.1")
     add("--port", help="port to listen on; default: 8484; 0: any free port")
     add("--workers", metavar="N", help="number of worker processes that share the port; default: 1")
+    add_cassette_options(parser)
     add_observability_options(parser)
 
 
@@ -59,6 +66,14 @@ def add_upstream_options(parser: argparse.ArgumentParser) -> None:
         const="true",
         help="add the built-in models demo/<dialect>, which need no key and no network",
     )
+
+
+def add_cassette_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for recorded exchanges."""
+    add = parser.add_argument
+    add("--record", metavar="DIR", help="record each exchange in a cassette: a folder, or a .yaml file")
+    add("--replay", metavar="DIR", help="answer from a cassette; needs no upstream, no key and no network")
+    add("--hybrid", metavar="DIR", help="answer from a cassette, and record what is missing in it")
 
 
 def add_observability_options(parser: argparse.ArgumentParser) -> None:

@@ -32,4 +32,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> None:
     from interlingua.cli.config import check
 
-    check.run(argparse.Namespace(file=None))
+    check.run(argparse.Namespace(file=None, online=False))

@@ -8,7 +8,7 @@ import os
 import yaml
 
 from interlingua.cli.common import console
-from interlingua.cli.config.check import add_options
+from interlingua.cli.config.check import add_file as add_options
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.redacted_view import redacted_settings
 

@@ -24,7 +24,7 @@ from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentSetup
 from interlingua.cli.common import console, gateway_options
 from interlingua.cli.gateway.daemon.log_reader import LogPosition, failure_lines
 from interlingua.errors import BadInput, UnknownModel, UsageError
-from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, routes_for
+from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, routes_for
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.signing_key import load_or_create_key
 from interlingua.gateway.upstream.connector import proxy_for
@@ -51,6 +51,8 @@ examples:
       --upstream-key-env OPENROUTER_API_KEY --model moonshotai/kimi-k2.5
   interlingua run opencode --config interlingua.yaml --model kimi
   interlingua run claude --demo -- -p "what is in this folder?"
+  interlingua run claude --demo --record cassettes
+  interlingua run claude --replay cassettes --model demo/kimi_k2
 
 The exit status is that of the agent, or 128 + N if signal N ended the agent.
 """
@@ -80,6 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"context window of the model in tokens; default: what the upstream reports, or {DEFAULT_CONTEXT_TOKENS}",
     )
     gateway_options.add_upstream_options(parser)
+    gateway_options.add_cassette_options(parser)
     gateway_options.add_observability_options(parser)
     add("--log", type=Path, metavar="FILE", help="append the gateway's log to this file")
     parser.usage = "%(prog)s [options] AGENT [options] [-- ARGS]"
@@ -103,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
     context = requested_context or (not unreachable_note and _upstream_context(agent, route)) or DEFAULT_CONTEXT_TOKENS
     listener = bind_sockets(loaded.settings)[0]
     base = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-    seal_key, key_problem = (b"", "") if loaded.settings.seal_key else load_or_create_key()
+    has_key = loaded.settings.seal_key or loaded.settings.cassettes
+    seal_key, key_problem = (b"", "") if has_key else load_or_create_key()
     with tempfile.TemporaryDirectory(prefix="interlingua-") as folder:
         log = args.log or Path(folder, "gateway.log")
         config = Path(folder, "config")
@@ -180,7 +184,7 @@ def _resolve_route(loaded: LoadedSettings, model: str) -> Route:
 def _unreachable_note(route: Route) -> str:
     """Return a note if the upstream accepts no connection, else "". Without it, the agent would retry for minutes."""
     url = urlsplit(route.upstream.url)
-    if route.name == DEMO_UPSTREAM or not url.hostname or proxy_for(url.scheme, url.hostname):
+    if route.name in (DEMO_UPSTREAM, REPLAY_UPSTREAM) or not url.hostname or proxy_for(url.scheme, url.hostname):
         return ""
     try:
         port = url.port or {"https": 443}.get(url.scheme, 80)
@@ -214,8 +218,8 @@ def _first_model(loaded: LoadedSettings) -> str:
 
 def _describe_route(agent: Agent, api: str, base: str, route: Route, context: int) -> str:
     """Return the startup lines: agent, gateway, upstream, model, dialect."""
-    demo = route.name == DEMO_UPSTREAM
-    upstream = "its built-in demo model" if demo else f"{route.upstream.url} ({route.upstream.api})"
+    built_in = {DEMO_UPSTREAM: "its built-in demo model", REPLAY_UPSTREAM: "recorded replies"}
+    upstream = built_in.get(route.name, f"{route.upstream.url} ({route.upstream.api})")
     lines = [
         f"{agent.title} uses the gateway at {base} ({api}), with a key that is valid for this run only",
         f"the gateway uses {upstream}: model {route.model}, dialect {route.dialect_name}",

@@ -30,6 +30,8 @@ examples:
   interlingua serve --upstream https://api.moonshot.ai/anthropic \\
       --upstream-api anthropic-messages --upstream-key-env MOONSHOT_API_KEY
   interlingua serve --config interlingua.yaml --workers 2 --log-format json
+  interlingua serve --upstream http://localhost:8000/v1 --record cassettes
+  interlingua serve --replay cassettes
 
 signals:
   SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end the
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
     sockets = bind_sockets(settings)
-    key, key_problem = (b"", "") if settings.seal_key else load_or_create_key()
+    key, key_problem = (b"", "") if settings.seal_key or settings.cassettes else load_or_create_key()
     raise_descriptor_limit()
     for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):
         if note:
@@ -93,6 +95,11 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
     source_note = f", settings: {loaded.source}" if loaded.source else ""
     heading = f"interlingua: listening on {systemd_notify.http_url(host, port)} (process {os.getpid()}{source_note})"
     upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
+    if cassettes := settings.cassettes:
+        replays = "replays {}: no upstream is asked"
+        line = {"record": "records {}", "replay": replays, "hybrid": "replays {}, and records what is missing"}
+        upstream_lines = [] if cassettes.mode == "replay" else upstream_lines
+        upstream_lines.append(f"  {line[cassettes.mode].format(cassettes.dir)}")
     if settings.log.format == "json" or systemd_notify.is_enabled():
         return heading
     base = systemd_notify.http_url(systemd_notify.client_host(host), port)

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from interlingua.gateway.api.endpoints import Endpoints, unknown_endpoint
 from interlingua.gateway.api.openapi import BASE_PATHS
+from interlingua.gateway.api.search import SearchEndpoint
 from interlingua.gateway.api.stored_responses import Conversations, StoredResponses
 from interlingua.gateway.api.websocket import WebSocketEndpoint
 from interlingua.gateway.http.error_responses import SERVER_NAME
@@ -33,6 +34,9 @@ def make_app(gateway: GatewayState) -> web.Application:
             if api.compact_path:
                 handler = endpoints.report_errors(partial(Relay.compact, gateway, wire))
                 app.router.add_post(base + api.compact_path, handler)
+            if api.search_path:
+                handler = endpoints.report_errors(SearchEndpoint(gateway, wire).handle)
+                app.router.add_post(base + api.search_path, handler)
             if api.has_websocket:
                 handler = endpoints.report_errors(WebSocketEndpoint(gateway, wire).handle)
                 app.router.add_get(base + api.path, handler, allow_head=False)

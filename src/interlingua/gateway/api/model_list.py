@@ -59,6 +59,8 @@ class ModelList:
         """
         routes = self._gateway.config.routes
         configured, default = routes.model_ids(), routes.default
+        if self._gateway.cassettes is not None:
+            configured += self._gateway.cassettes.model_ids
         upstream_ids = await self._upstream_ids(default, client_headers, memory) if default else []
         ids = list(dict.fromkeys([*configured, *upstream_ids]))
         encoded_ids, encoded = self._encoded

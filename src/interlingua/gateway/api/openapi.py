@@ -16,6 +16,8 @@ from interlingua.gateway.api.openapi_schemas import (
     KNOWN_MODEL,
     MODELS,
     NEW_CONVERSATION,
+    SEARCH,
+    SEARCH_REQUEST,
     STATUS,
     STORED_REPLY,
     TOKENS,
@@ -132,6 +134,8 @@ def _wire_operations(wire: Wire) -> Json:
         operations[api.path] |= _websocket_operation(description)
     if api.compact_path:
         operations[api.compact_path] = _compact_operation(description)
+    if api.search_path:
+        operations[api.search_path] = _search_operation(description)
     return operations | (_stored_reply_operations(wire) if api.stores_replies else {})
 
 
@@ -193,6 +197,22 @@ def _compact_operation(api: ApiDescription) -> Json:
             "requestBody": {"required": True, "content": _json_content(COMPACTED_REQUEST)},
             "responses": {
                 "200": _response("The items that replace the conversation.", _json_content(COMPACTION)),
+                **_error_responses(api.error, *ERROR_DESCRIPTIONS),
+                "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
+            },
+        }
+    }
+
+
+def _search_operation(api: ApiDescription) -> Json:
+    """Describe an endpoint that runs the commands of a client's search tool."""
+    return {
+        "post": {
+            "summary": "Run the commands of Codex's search tool: search the web, open pages, find text in them",
+            "operationId": f"{api.operation_id}_search",
+            "requestBody": {"required": True, "content": _json_content(SEARCH_REQUEST)},
+            "responses": {
+                "200": _response("The outcome of all commands, also of those that failed.", _json_content(SEARCH)),
                 **_error_responses(api.error, *ERROR_DESCRIPTIONS),
                 "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
             },

@@ -25,6 +25,10 @@ def check_settings(loaded: LoadedSettings) -> None:
     routes_for(loaded)
     check_certificates(loaded.settings)
     check_tracing(loaded.settings)
+    if loaded.settings.cassettes:
+        from interlingua.gateway.cassettes.check import check_cassettes
+
+        check_cassettes(loaded)
     if loaded.settings.capture:
         check_capture_folder(loaded.settings.capture)
     if loaded.settings.log.file:

@@ -76,6 +76,8 @@ class ConversationState:
         """
         # An upstream of the client's API may know ids and items that the gateway does not.
         has_same_wire = any(route.upstream.api == client_request.wire for route in routes)
+        if (cassettes := self._gateway.cassettes) is not None:  # so may the upstream of a recording
+            has_same_wire = has_same_wire or cassettes.is_same_wire(client_request.wire)
         if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
             if self._store is not None and not has_same_wire:
                 client_request.body.drop("store")

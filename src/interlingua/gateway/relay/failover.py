@@ -81,6 +81,9 @@ class UpstreamReply(msgspec.Struct):
     secret_filter: SecretFilter
     returned_headers: dict[str, str]
     """Headers of the response that the client gets."""
+    content_type: str = ""
+    input_tokens: int = 0
+    """Estimated input tokens that are reported to the client."""
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
     unsent: bytes = b""
@@ -341,12 +344,15 @@ class UpstreamFailover:
             self._observer.on_upstream_request(str(url), headers, body)
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
-        receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        content_type = response.headers.get(CONTENT_TYPE, "")
+        receiver = upstream_request.receive(content_type, self._settings.limits.reply)
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)
         secret_filter = SecretFilter(route.upstream, self._report_redacted_key)
-        return UpstreamReply(route, response, receiver, secret_filter, headers_for_client)
+        return UpstreamReply(
+            route, response, receiver, secret_filter, headers_for_client, content_type, upstream_request.input_tokens
+        )
 
     def _report_redacted_key(self) -> None:
         message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"

@@ -13,7 +13,7 @@ from interlingua.gateway.routing.model_patterns import match_wildcards, most_spe
 from interlingua.gateway.settings.schema import Settings
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["DialectChoice", "ModelDialects"]
+__all__ = ["DETECT", "DialectChoice", "ModelDialects"]
 
 AUTO: Literal["auto"] = "auto"
 DETECT: Literal["detect"] = "detect"
@@ -33,6 +33,10 @@ class ModelDialects:
     def native(self) -> list[Dialect]:
         """Dialects that write tool calls as text."""
         return [dialect for dialect in self._by_name.values() if dialect.shape is not None]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._by_name)
 
     def get(self, name: str) -> Dialect | None:
         return self._by_name.get(name)

@@ -61,23 +61,28 @@ class ModelIds:
         self._patterns = most_specific_first(id for id in self._table if WILDCARD in id)
         self._tiers = settings.tiers
         self.default = _default_upstream(settings)
+        self._api_defaults = _api_defaults(settings)
         self.listed_ids = [id for id in self._table if WILDCARD not in id]
         """Ids and aliases of the table, without patterns."""
         self.tier_ids = [f"{TIER_PREFIX}{tier}" for tier in self._tiers]
         """Ids of the tiers for the model list."""
         self._check_settings(settings)
 
-    def find(self, id: str) -> list[ModelTarget]:
-        """Return the target of the id and its fallbacks, in order. The list is empty if the id is unknown."""
+    def find(self, id: str, api: str = "") -> list[ModelTarget]:
+        """Return the target of the id and its fallbacks, in order. The list is empty if the id is unknown.
+
+        `api` is the API of the client, if it is known.
+        """
         if self._table_key(id) is not None:
             return list(self._resolve_chain(id, set()))
         for tier, target in self._tiers.items():
             if _is_tier(id.lower(), tier):
-                return list(self._resolve_chain(target, set())) or self._default_target(target)
-        return self._default_target(id)
+                return list(self._resolve_chain(target, set())) or self._default_target(target, api)
+        return self._default_target(id, api)
 
-    def _default_target(self, id: str) -> list[ModelTarget]:
-        return [ModelTarget(Model(upstream=self.default), id)] if self.default and id else []
+    def _default_target(self, id: str, api: str) -> list[ModelTarget]:
+        default = self._api_defaults.get(api, self.default)
+        return [ModelTarget(Model(upstream=default), id)] if default and id else []
 
     def _resolve_chain(self, id: str, seen: set[str], path: tuple[str, ...] = ()) -> Iterator[ModelTarget]:
         """Yield the target of this id and, recursively, of its fallbacks; each id once.
@@ -158,6 +163,14 @@ def _default_upstream(settings: Settings) -> str:
         )
     only_upstream = list(settings.upstreams) if len(settings.upstreams) == 1 else [""]
     return settings.default or only_upstream[0]
+
+
+def _api_defaults(settings: Settings) -> dict[str, str]:
+    for api, name in settings.api_defaults.items():
+        if name not in settings.upstreams:
+            hint = suggestion_hint(name, settings.upstreams)
+            raise BadSetting(("api_defaults", api), f"no upstream is called {name!r}", hint)
+    return {str(api): name for api, name in settings.api_defaults.items()}
 
 
 def _fill_wildcards(target: str, matches: tuple[str, ...]) -> str:

@@ -17,12 +17,14 @@ from interlingua.gateway.settings.schema import EmptyPolicy, Model, Settings, Ti
 from interlingua.translation.constraints import Strictness
 from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
-from interlingua.upstreams.profile import Profile
+from interlingua.upstreams.profile import UNKNOWN, Profile
 
-__all__ = ["DEMO_UPSTREAM", "Route", "Routes", "routes_for"]
+__all__ = ["DEMO_UPSTREAM", "REPLAY_UPSTREAM", "Route", "Routes", "routes_for"]
 
 DEMO_UPSTREAM = "demo"
 """The upstream that `demo: true` adds. Its models are the dialects, as demo/<dialect>."""
+REPLAY_UPSTREAM = "cassette"
+"""The upstream of every model id if recorded replies are replayed. It is never asked: recordings have their own."""
 DEMO_MODEL_PATTERN = f"{DEMO_UPSTREAM}/*"
 MAX_MODEL_ID_CHARS = 500
 """Longer model ids are rejected as unknown."""
@@ -79,6 +81,8 @@ class Routes:
     """Routing table of the gateway. The constructor raises BadSetting for wrong settings; lookups do not."""
 
     def __init__(self, settings: Settings, demo_url: str = "http://127.0.0.1/v1") -> None:
+        if settings.cassettes is not None and settings.cassettes.mode == "replay":
+            settings = _with_replay(settings)
         self._settings = _with_demo(settings, demo_url) if settings.demo else settings
         check_settings(self._settings)
         self._dialects = ModelDialects(self._settings)
@@ -103,11 +107,23 @@ class Routes:
         routes = [route for id in self._model_ids.listed_ids for route in self._find(id)]
         return list(dict.fromkeys((route.name, route.model) for route in routes if route.name != DEMO_UPSTREAM))
 
-    def find(self, model_id: str) -> list[Route]:
-        """Return the routes for this model id, in order. Raise UnknownModel if there is none."""
+    def configured_routes(self, upstream: str) -> list[Route]:
+        """Return the routes to this upstream that the settings list, each model once."""
+        routes = [route for id in self._model_ids.listed_ids for route in self._find(id) if route.name == upstream]
+        return list({route.model: route for route in routes}.values())
+
+    def upstream_route(self, upstream: str, model: str = "") -> Route:
+        """Return the route to a model of this upstream, with the upstream's settings only."""
+        return self._route(ModelTarget(Model(upstream=upstream), model))
+
+    def find(self, model_id: str, api: str = "") -> list[Route]:
+        """Return the routes for this model id, in order. Raise UnknownModel if there is none.
+
+        `api` is the API of the client, if it is known.
+        """
         if len(model_id) > MAX_MODEL_ID_CHARS:
             raise UnknownModel(model_id, self.model_ids())
-        return list(self._find_cached(model_id))
+        return list(self._find_cached(model_id, api))
 
     @property
     def default(self) -> Route | None:
@@ -115,8 +131,8 @@ class Routes:
         upstream = self._model_ids.default
         return self._route(ModelTarget(Model(upstream=upstream), "")) if upstream else None
 
-    def _find(self, model_id: str) -> tuple[Route, ...]:
-        targets = self._model_ids.find(model_id)
+    def _find(self, model_id: str, api: str = "") -> tuple[Route, ...]:
+        targets = self._model_ids.find(model_id, api)
         if not targets or any(self._is_unknown_demo(target) for target in targets):
             raise UnknownModel(model_id, self.model_ids())
         routes: list[Route] = []
@@ -187,6 +203,21 @@ def _with_demo(settings: Settings, url: str) -> Settings:
         upstreams={**settings.upstreams, DEMO_UPSTREAM: Upstream(url=url)},
         models={DEMO_MODEL_PATTERN: Model(upstream=DEMO_UPSTREAM, model="*"), **settings.models},
         default=default,
+    )
+
+
+def _with_replay(settings: Settings) -> Settings:
+    """Return the settings with nothing but the upstream of recorded replies, so that no other is ever asked."""
+    upstream = Upstream(url="http://127.0.0.1/v1", profile=UNKNOWN, count_tokens="estimate")
+    models: dict[str, Model | str] = {"*": Model(upstream=REPLAY_UPSTREAM, model="*")}
+    return msgspec.structs.replace(
+        settings,
+        upstreams={REPLAY_UPSTREAM: upstream},
+        models=models,
+        tiers={},
+        default="",
+        api_defaults={},
+        demo=False,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -115,5 +116,15 @@ def _check_web_search(search: WebSearch) -> None:
         raise BadSetting(("web_search", "key"), f"{search.engine} needs a key", "write it as ${NAME}, a variable")
     if search.engine == "url" and "{query}" not in search.url:
         raise BadSetting(("web_search", "url"), "has no {query}", "for example: https://search.example/api?q={query}")
+    if search.engine == "command":
+        _check_search_command(search.command)
     if search.engine == "searxng" or (search.engine != "off" and search.url):
         _check_http_url(("web_search", "url"), search.url.replace("{query}", ""), "for example: http://127.0.0.1:8888")
+
+
+def _check_search_command(command: list[str]) -> None:
+    place, example = ("web_search", "command"), "for example: [ddgr, --json, --num, '8', '{query}']"
+    if not command or not any("{query}" in argument for argument in command[1:]):
+        raise BadSetting(place, "has no program with an argument {query}", example)
+    if shutil.which(command[0]) is None:
+        raise BadSetting(place, f"cannot find the program {command[0]!r}", "install it, or write its path")

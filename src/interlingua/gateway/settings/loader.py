@@ -32,7 +32,18 @@ from interlingua.gateway.settings.yaml_values import SettingsReader, find_missin
 __all__ = ["SETTINGS_FILE_NAME", "LoadedSettings", "load_settings"]
 
 SETTINGS_FILE_NAME = "interlingua.yaml"
-RESTART_ONLY_FIELDS = ("host", "port", "workers", "demo", "demo_pace", "log", "state", "watchdog", "otel")
+RESTART_ONLY_FIELDS = (
+    "host",
+    "port",
+    "workers",
+    "demo",
+    "demo_pace",
+    "cassettes",
+    "log",
+    "state",
+    "watchdog",
+    "otel",
+)
 """Settings that take effect only after a restart."""
 MAX_SETTINGS_FILE_CHARS = 1024 * 1024
 """Maximum size of a settings file. Custom dialects with their samples need room."""

@@ -45,6 +45,8 @@ FLAG_PATHS: dict[str, ValuePath] = {
     "log_level": ("log", "level"),
 }
 """Setting of each flag. The flags for the upstream are handled separately."""
+CASSETTE_FLAGS = ("record", "replay", "hybrid")
+"""Flags that name a cassette. Each is a mode of `cassettes`."""
 UPSTREAM_FLAG_FIELDS = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
 """Field of the upstream that each flag sets. The key is handled separately."""
 
@@ -62,6 +64,9 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     workers: str = ""
     demo: str = ""
     capture: str = ""
+    record: str = ""
+    replay: str = ""
+    hybrid: str = ""
     log_format: str = ""
     log_level: str = ""
 
@@ -80,7 +85,7 @@ def overrides_from_flags(flags: Flags, variables: Variables) -> list[Override]:
         for name, path in FLAG_PATHS.items()
         if getattr(flags, name)
     ]
-    return [*overrides, *_upstream_overrides(flags, variables, _flag_name)]
+    return [*overrides, *_cassette_overrides(flags, _flag_name), *_upstream_overrides(flags, variables, _flag_name)]
 
 
 def overrides_from_environment(
@@ -98,7 +103,7 @@ def overrides_from_environment(
         for name, path in FLAG_PATHS.items()
         if getattr(flags, name)
     ]
-    overrides += _upstream_overrides(flags, variables, _variable_name)
+    overrides += [*_cassette_overrides(flags, _variable_name), *_upstream_overrides(flags, variables, _variable_name)]
     for name, text in raw_values.items():
         path = tuple(name.removeprefix(VARIABLE_PREFIX).lower().split(PATH_SEPARATOR))
         if type_at(path) is None:
@@ -114,6 +119,17 @@ def _flag_name(name: str) -> str:
 
 def _variable_name(name: str) -> str:
     return VARIABLE_PREFIX + name.upper()
+
+
+def _cassette_overrides(flags: Flags, display_name: Callable[[str], str]) -> Iterator[Override]:
+    """Yield the overrides for the cassette that a flag or variable names. The flag is its mode."""
+    modes = [mode for mode in CASSETTE_FLAGS if getattr(flags, mode)]
+    if len(modes) > 1:
+        first, second = (display_name(mode) for mode in modes[:2])
+        raise UsageError(f"{first} and {second} exclude each other", f"{display_name('hybrid')} replays and records")
+    for mode in modes:
+        yield Override(("cassettes", "dir"), getattr(flags, mode), display_name(mode))
+        yield Override(("cassettes", "mode"), mode, display_name(mode))
 
 
 def _upstream_overrides(flags: Flags, variables: Variables, display_name: Callable[[str], str]) -> Iterator[Override]:
