@@ -17,6 +17,7 @@ from tests.support.browser import run_inspect
 from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
 from tests.support.scripted_engine import run_engine
+from tests.support.upstream_server import UpstreamServer, send_response
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
@@ -56,17 +57,20 @@ FILES = {
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
     "interlingua.yaml": "demo: true\n",
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
-    "chat_template.jinja": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
+    "tokenizer_config.json": json.dumps(
+        {"chat_template": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8")}
+    ),
 }
+MODELS = {"data": [{"id": "Qwen/Qwen3-Coder-30B-A3B-Instruct", "owned_by": "vllm"}]}
 
 
-def test_commands_run(tmp_path: Path) -> None:
+def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
     inspect_commands = [command for command in commands if "interlingua inspect" in command]
-    assert (len(commands), len(serve_commands), len(inspect_commands)) == (23, 3, 1)
+    assert (len(commands), len(serve_commands), len(inspect_commands)) == (24, 3, 1)
     shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -80,13 +84,18 @@ def test_commands_run(tmp_path: Path) -> None:
     for command in inspect_commands:
         with run_inspect(*(tmp_path / path for path in shlex.split(command)[2:])) as url:
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/inspector/#key=[\w-]+", url)
+    upstream.add("None", send_response("200 OK", json.dumps(MODELS).encode()))  # GET requests name no model
+    replaced = {
+        "curl -sN …": "cat recorded.sse",
+        "interlingua": f"{sys.executable} -m interlingua",
+        "run claude --upstream http://localhost:8000/v1": f"run claude --upstream {upstream.url}",
+        "--model NAME": "--limit 4",
+    }
     with run_engine() as engine_url:
         for command in [command for command in commands if command not in (*serve_commands, *inspect_commands)]:
-            line = command.replace("curl -sN …", "cat recorded.sse").replace(
-                "interlingua", f"{sys.executable} -m interlingua"
-            )
-            if "--base-url" in line:
-                line = line.replace("http://localhost:8000/v1", engine_url).replace("--model NAME", "--limit 4")
+            line = command
+            for shown, real in {**replaced, "http://localhost:8000/v1": engine_url}.items():
+                line = line.replace(shown, real)
             ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert ran.returncode == 0, f"{command}\n{ran.stderr}"
     assert ran.stderr == "1 of 1 right\n"

@@ -46,10 +46,10 @@ def without_end(captured: CapturedExchange) -> CapturedExchange:
 
 
 def test_summary_of_a_finished_exchange() -> None:
-    captured = capture_exchange(BODY, REPLY, headers={"user-agent": "claude-cli/2.1 (external)"}, key_label="key 1")
+    captured = capture_exchange(BODY, REPLY, headers={"user-agent": "claude-cli/2.1 (external)"}, client="key-1")
     summary = summarize(captured.lines).summary
     assert (summary.client, summary.key, summary.model, summary.upstream_model) == (
-        "Claude Code", "key 1", "kimi", "kimi-k2",
+        "Claude Code", "key-1", "kimi", "kimi-k2",
     )  # fmt: skip
     assert (summary.status, summary.outcome, summary.calls, summary.stop_reason) == (200, "ok", 1, "tool_calls")
     assert summary.tokens == {"input": 100, "output": 40, "cached": 0, "reasoning": 0}

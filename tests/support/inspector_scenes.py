@@ -112,7 +112,7 @@ def agent_turn(
         "dialect": "kimi_k2",
         "id": f"req_{number:032x}",
         "time": f"2026-03-04T05:{at}+00:00",
-        "key_label": "key 1",
+        "client": "key-1",
         **more,
     }
     return capture_exchange(request, chat_stream(tokens(reply), usage=usage), **options)

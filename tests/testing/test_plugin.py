@@ -289,7 +289,7 @@ def test_plugin_is_registered_and_imports_nothing() -> None:
 
 
 def test_run_without_cassettes_is_not_changed(suite: Suite) -> None:
-    """In a process of its own: pytest warns if a plugin is imported before it starts, and a warning is an error."""
+    """In a process of its own: pytest warns if a plugin is imported early, and warnings are errors here."""
     suite.pytester.makepyfile(
         test_agent="def test_it():\n    import os\n    assert 'OPENAI_BASE_URL' not in os.environ\n"
     )

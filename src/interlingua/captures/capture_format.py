@@ -23,6 +23,7 @@ from interlingua.errors import BadInput
 from interlingua.events import Finding
 
 __all__ = [
+    "CAPTURE_SUFFIX",
     "AnsweredLine",
     "CaptureLine",
     "CapturedExchange",
@@ -40,7 +41,7 @@ __all__ = [
     "read_capture",
 ]
 
-
+CAPTURE_SUFFIX = ".jsonl"
 _UTC_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?")
 
 

@@ -30,8 +30,8 @@ from interlingua.translation.translator import Translator
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 
 __all__ = [
-    "CAPTURE_SUFFIX",
     "CaptureReplay",
+    "NoReply",
     "ReplayedReply",
     "ReplyReplay",
     "TimedEvent",
@@ -41,9 +41,12 @@ __all__ = [
     "replay_reply",
 ]
 
-CAPTURE_SUFFIX = ".jsonl"
 REQUEST_ID_PREFIX = "req_"
 """Beginning of the id of a request. The rest is the id of its reply."""
+
+
+class NoReply(BadInput):
+    """A captured exchange has no reply of an upstream."""
 
 
 class CaptureReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +95,7 @@ def load_capture(path: str) -> CapturedExchange:
 
 
 def plan_replay(captured: CapturedExchange, name: str) -> CaptureReplay:
-    """Return how the reply of this exchange was translated. Raises BadInput, with this name, if there is no reply."""
+    """Return how the reply of this exchange was translated. Raises NoReply, with this name, if there is none."""
     ends = captured.lines_of(EndLine)
     exchange: dict[str, Any] = ends[-1].exchange if ends else {}
     asked = captured.lines_of(UpstreamRequestLine)
@@ -103,7 +106,7 @@ def plan_replay(captured: CapturedExchange, name: str) -> CaptureReplay:
     if not isinstance(source, str) or not isinstance(target, str) or not source:
         outcome = describe_outcome(captured)
         problem = "no request was sent to an upstream" if ends else "the upstream is not recorded"
-        raise BadInput(f"{name}: {problem} ({outcome})", "there is nothing to translate")
+        raise NoReply(f"{name}: {problem} ({outcome})", "there is nothing to translate")
     dialect = (route.dialect if route else None) or exchange.get("dialect")
     model = str((route.model if route else None) or exchange.get("upstream_model") or "")
     upstream_body = _decode_body(asked[-1].data) if asked else None

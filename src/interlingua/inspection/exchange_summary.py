@@ -127,7 +127,7 @@ def _add_end(summary: ExchangeSummary, end: Mapping[str, Any]) -> None:
     for name in ("wire", "path", "model", "upstream", "upstream_wire", "upstream_model", "dialect", "error"):
         if isinstance(value := end.get(name), str) and value:
             setattr(summary, name, value)
-    summary.key = str(end.get("key_label") or "")
+    summary.key = str(end.get("client") or "")
     for name in ("status", "attempts", "calls", "bytes_in", "bytes_out"):
         if isinstance(value := end.get(name), int):
             setattr(summary, name, value)

@@ -9,6 +9,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua import trace
 from interlingua.common.short_text import shorten
+from interlingua.core.finding_severity import severity_of
 
 __all__ = ["MAX_QUOTED_CHARS", "describe_trace_event", "quote_text"]
 
@@ -36,7 +37,9 @@ def describe_trace_event(event: trace.TraceEvent) -> str:
         case trace.EventSent() | trace.Passed():
             return _describe_event(event.event)
         case trace.FindingReported():
-            return f"finding {event.finding.kind}: {event.finding.message}"
+            severity = severity_of(event.finding.kind)
+            label = "finding" if severity == "info" else severity
+            return f"{label} {event.finding.kind}: {event.finding.message}"
         case trace.DialectChosen():
             return f"dialect: {event.dialect}"
         case trace.MessageReceived() | trace.InputEnded() | trace.FramesSent():

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from interlingua.captures.capture_format import SentLine, decode_capture
+from interlingua.captures.capture_format import CapturedExchange, ClientRequestLine, EndLine, SentLine, decode_capture
 from interlingua.captures.capture_replay import plan_replay, replay_reply
 from interlingua.cassettes import read_cassette, translate_recording
 from interlingua.cli import main
@@ -217,6 +218,22 @@ def test_errors_are_json(files: CaptureFiles, path: str, status: int) -> None:
             assert (await response.json())["error"]
 
     run(files, use)
+
+
+def test_exchange_without_a_reply_is_no_error_in_the_console(tmp_path: Path) -> None:
+    captured = agent_session()[0]
+    (request,), (end,) = captured.lines_of(ClientRequestLine), captured.lines_of(EndLine)
+    refused = msgspec.structs.replace(end, exchange={**end.exchange, "upstream_wire": "", "outcome": "refused"})
+    write_captures(tmp_path, [CapturedExchange([request, refused])])
+
+    async def use(get: Get) -> None:
+        response = await get(f"/api/exchanges/{IDS[0]}/reply")
+        assert (response.status, response.headers["x-inspector-problem"]) == (200, "true")
+        assert "no request was sent to an upstream" in (await response.json())["error"]
+
+    source = CaptureFiles([str(tmp_path)])
+    source.read_new_files()
+    run(source, use)
 
 
 def test_exported_page_is_one_file_that_runs_only_its_own_script(files: CaptureFiles) -> None:

@@ -28,7 +28,7 @@ from tests.support.browser import OpenPage, check_accessibility, open_browser, o
 from tests.support.captured_exchanges import capture_exchange, chat_stream
 from tests.support.gateway_process import run_gateway
 from tests.support.inspector_scenes import agent_session, hostile_exchange, long_exchange, write_captures
-from tests.support.paths import ROOT
+from tests.support.paths import DATA, ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -238,7 +238,7 @@ def test_filters_and_search(browser: Browser, inspector: str) -> None:
             ("client", "Claude Code", 5),
             ("model", "moonshotai/kimi-k2.5", 5),
             ("upstream", "local", 5),
-            ("key", "key 1", 5),
+            ("key", "key-1", 5),
             ("status", "ok", 5),
             ("finding", "repaired-arguments", 1),
         ):
@@ -435,6 +435,41 @@ def small_exchange(number: int) -> CapturedExchange:
         model=f"model-{number % 10}",
         time=f"2026-03-04T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000000+00:00",
     )
+
+
+TAB_CONTENTS = {
+    "reply": ".timeline-row, .reply .empty",
+    "request": ".request-section, .request .empty",
+    "cache": ".cache .card, .cache .empty",
+    "what-if": ".outcome, .what-if .empty",
+    "attempts": ".attempts .card, .attempts .empty",
+}
+
+
+@pytest.mark.slow
+def test_captures_of_agents_open_without_an_error(browser: Browser) -> None:
+    """Captures of real agents are in the folder INTERLINGUA_CAPTURES, such as that of `python -m e2e.cassettes --keep`.
+
+    Without it, only the capture of the other tests is opened.
+    """
+    folder = os.environ.get("INTERLINGUA_CAPTURES") or DATA / "explain"
+    with run_inspect(folder) as url, open_page(browser, url) as opened:
+        page = opened.open().page
+        ids = page.evaluate(
+            "fetch('api/exchanges', {headers: {authorization: 'Bearer ' + "
+            "sessionStorage.getItem('interlingua-inspector-key')}})"
+            ".then((response) => response.json()).then((list) => list.exchanges.map((one) => one.id))"
+        )
+        assert ids
+        for id in ids:
+            for tab, selector in TAB_CONTENTS.items():
+                opened.go(f"exchanges/{id}/{tab}")
+                opened.wait(f"[role=tab][data-tab={tab}][aria-selected=true]")
+                opened.wait(selector)
+                assert opened.problems == [], (id, tab)
+        for route, selector in (("sessions", ".session-item"), ("numbers", ".plot-card")):
+            opened.go(route)
+            opened.wait(selector)
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from collections import Counter
 
 from interlingua import events as ev
 from interlingua import trace
-from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import ColumnLine, ColumnRow, Style
+from interlingua.cli.common.console import SEVERITY_STYLES, printable
+from interlingua.cli.common.two_columns import ColumnLine, ColumnRow
 from interlingua.cli.translate.chunk_summary import (
     decode_messages,
     decode_value,
@@ -15,6 +15,9 @@ from interlingua.cli.translate.chunk_summary import (
     field_names,
     format_message,
 )
+from interlingua.cli.translate.row_selection import ExplainedRow
+from interlingua.common.ansi import Style
+from interlingua.core.finding_severity import SEVERITIES, Severity, severity_of
 from interlingua.inspection.trace_description import describe_trace_event
 from interlingua.wires.streaming import sse
 
@@ -30,7 +33,7 @@ class Explainer:
     def __init__(self) -> None:
         self._received: trace.MessageReceived | trace.InputEnded | None = None
         self._events: list[trace.TraceEvent] = []
-        self._rows: list[ColumnRow] = []
+        self._rows: list[ExplainedRow] = []
         self._counts: Counter[str] = Counter()
 
     def observe(self, event: trace.TraceEvent) -> None:
@@ -42,7 +45,7 @@ class Explainer:
             case _:
                 self._events.append(event)
 
-    def take_rows(self) -> list[ColumnRow]:
+    def take_rows(self) -> list[ExplainedRow]:
         """Return the rows that are complete, and forget them."""
         rows, self._rows = self._rows, []
         return rows
@@ -52,11 +55,12 @@ class Explainer:
             return f"{self._counts[noun]} {noun}{'' if self._counts[noun] == 1 else 's'}"
 
         chunks, frames, calls, findings = map(format_count, ("chunk", "frame", "call", "finding"))
-        return f"{chunks} in, {frames} out: {calls}, {findings}"
+        severities = [f"{format_count(severity)}" for severity in ("error", "warning") if self._counts[severity]]
+        return f"{chunks} in, {frames} out: {calls}, {findings}" + (f" ({', '.join(severities)})" if severities else "")
 
     def _explain(
         self, received_event: trace.MessageReceived | trace.InputEnded | None, frames: trace.FramesSent
-    ) -> ColumnRow:
+    ) -> ExplainedRow:
         received, sent = _messages(received_event), _messages(frames)
         self._count(received, sent)
         number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
@@ -68,12 +72,26 @@ class Explainer:
         reason_lines = self._reason_lines(is_forwarded=bool(same_lines))
         if not reason_lines and not same_lines:
             reason_lines = [_reason_line(_unexplained(received_event, frames))]
-        return ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
+        row = ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
+        is_plain = len(row.right) == 1 and bool(same_lines) and bool(number)
+        fields = essential_fields(decode_value(received[0].data)) if is_plain and len(received) == 1 else None
+        return ExplainedRow(row, fields if isinstance(fields, dict) else None, self._worst_severity())
+
+    def _worst_severity(self) -> Severity | None:
+        found: set[Severity] = set()
+        for event in self._events:
+            if isinstance(event, trace.FindingReported):
+                found.add(severity_of(event.finding.kind))
+            elif isinstance(event, trace.EventSent) and isinstance(event.event, ev.Failure):
+                found.add("error")
+        return max(found, key=SEVERITIES.index, default=None)
 
     def _count(self, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> None:
         self._counts["chunk"] += sum(message.has_data for message in received)
         self._counts["frame"] += sum(message.has_data for message in sent)
-        self._counts["finding"] += sum(isinstance(event, trace.FindingReported) for event in self._events)
+        findings = [event.finding for event in self._events if isinstance(event, trace.FindingReported)]
+        self._counts["finding"] += len(findings)
+        self._counts.update(severity_of(finding.kind) for finding in findings)
         self._counts["call"] += sum(
             isinstance(event, trace.EventSent) and isinstance(event.event, ev.CallStart) for event in self._events
         )
@@ -112,7 +130,7 @@ def _absent_message_line(event: trace.MessageReceived | trace.InputEnded | None)
 
 
 def _frame_lines(sent: list[sse.SseMessage]) -> list[ColumnLine]:
-    return [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
+    return [ColumnLine(format_message(message), Style.GOOD, "→") for message in sent]
 
 
 def _unchanged_lines(received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> list[ColumnLine]:
@@ -158,9 +176,9 @@ def _trace_line(event: trace.TraceEvent) -> ColumnLine | None:
         case trace.MarkerSeen():
             return ColumnLine(text, Style.MARKER, "·")
         case trace.FindingReported():
-            return ColumnLine(text, Style.FINDING, "!")
+            return ColumnLine(text, SEVERITY_STYLES[severity_of(event.finding.kind)], "!")
         case trace.EventSent(event=ev.Failure()):
-            return ColumnLine(text, Style.FAILED, "!")
+            return ColumnLine(text, Style.ERROR, "!")
         case _:
             return _reason_line(text)
 

@@ -54,7 +54,7 @@ def make_app(gateway: GatewayState) -> web.Application:
         inspector = InspectorProxy(gateway, gateway.inspector_folder)
         app.router.add_get("/inspector{path:(?:/.*)?}", inspector.handle, allow_head=False)
         app.on_cleanup.append(inspector.close)
-    app.router.add_route("*", "/{path:.*}", unknown_endpoint(list(app.router.resources())))
+    app.router.add_route("*", "/{path:.*}", unknown_endpoint(gateway.log, list(app.router.resources())))
     return app
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from interlingua.captures.capture_format import (
+    CAPTURE_SUFFIX,
     CapturedExchange,
     CaptureLine,
     ClientRequestLine,
@@ -20,7 +21,6 @@ from interlingua.captures.capture_format import (
     decode_line,
     read_capture,
 )
-from interlingua.captures.capture_replay import CAPTURE_SUFFIX
 from interlingua.errors import BadInput
 from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange, redact_summary
 from interlingua.gateway.observability.redacted_lines import redact_capture

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from interlingua.captures.capture_replay import NoReply
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.exchange_export import EXPORTS, export_exchange
@@ -34,6 +35,8 @@ PAGE_HEADERS = {
     "cache-control": "no-store",
 }
 PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+PROBLEM_HEADER = "x-inspector-problem"
+"""Header of responses that have a problem instead of data."""
 MIN_UPDATE_SECONDS = 0.25
 """Shortest time between two messages with changes: a page has no use for more."""
 DEFAULT_GATEWAY_URL = "http://127.0.0.1:8484"
@@ -96,7 +99,11 @@ def _report_errors(handler: Handler, guard: Callable[[web.Request], None] | None
             return await handler(request)
         except InterlinguaError as error:
             body = {"error": str(error), "hint": error.hint}
-            return _json_response(msgspec.json.encode(body), getattr(error, "status", 400))
+            # A request that never got a reply is no failure of this API: browsers would report the status as an error.
+            status = 200 if isinstance(error, NoReply) else getattr(error, "status", 400)
+            response = _json_response(msgspec.json.encode(body), status)
+            response.headers[PROBLEM_HEADER] = "true"
+            return response
         except ConnectionError:  # the page is gone
             return web.Response()
 

@@ -21,7 +21,7 @@ API_PATH = f"{BASE_PATH}/api/"
 
 def page_key(settings: Settings) -> str:
     """Return the key for the page; "" if it needs none. The settings are checked: with several keys, it has its own."""
-    return settings.inspect.key or next(iter(settings.keys), "")
+    return settings.inspect.key or next(iter(settings.client_keys.values()), "")
 
 
 class PageAccess:

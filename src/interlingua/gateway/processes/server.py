@@ -10,6 +10,7 @@ from interlingua.errors import BadInput
 from interlingua.gateway.observability.capture_writer import check_capture_folder
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.tracing import check_tracing
+from interlingua.gateway.processes import terminal
 from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.supervisor import Supervisor
 from interlingua.gateway.processes.worker import Worker
@@ -74,14 +75,16 @@ def serve(
         check_settings(reloaded)
         return reloaded
 
+    stops_on_hangup = terminal.stops_on_hangup()
     # Signal handlers are not installed yet. Until then a signal must not end a gateway that is starting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     inspector = InspectorProcess(loaded.settings.inspect) if loaded.settings.inspect.enabled else None
     try:
         if len(sockets) == 1:
-            Worker(loaded, sockets[0], seal_key, reload, inspector=inspector).run()
+            worker = Worker(loaded, sockets[0], seal_key, reload, inspector=inspector, stops_on_hangup=stops_on_hangup)
+            worker.run()
         else:
-            Supervisor(loaded, sockets, seal_key, reload, inspector).run()
+            Supervisor(loaded, sockets, seal_key, reload, inspector, stops_on_hangup=stops_on_hangup).run()
     finally:
         if inspector is not None:
             inspector.stop()

@@ -58,7 +58,10 @@ class Supervisor:
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
         inspector: InspectorProcess | None = None,
+        *,
+        stops_on_hangup: bool = False,
     ) -> None:
+        self._stops_on_hangup = stops_on_hangup
         self._loaded = loaded
         self._sockets = sockets
         self._seal_key = seal_key
@@ -91,7 +94,7 @@ class Supervisor:
                 failed += self._replace_dead_workers()
             elif received == signal.SIGALRM:
                 self._tick()
-            elif received == signal.SIGHUP:
+            elif received == signal.SIGHUP and not self._stops_on_hangup:
                 self._reload_settings()
             else:
                 self._stop()
@@ -150,6 +153,7 @@ class Supervisor:
             self._lifeline_reader,
             heartbeat,
             self._inspector,
+            stops_on_hangup=self._stops_on_hangup,
         )
         try:
             os.close(self._lifeline_writer)

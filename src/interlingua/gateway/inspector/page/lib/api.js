@@ -42,7 +42,7 @@ async function request(path, query, signal) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server cannot be reached.", "Is the gateway still running?", 0);
   }
-  if (response.ok) return response;
+  if (response.ok && !response.headers.has("x-inspector-problem")) return response;
   const body = await response.json().catch(() => ({}));
   throw new ApiError(body.error ?? `status ${response.status}`, body.hint ?? "", response.status);
 }
