@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins sbom clean
+.PHONY: help setup test test-full cover check fmt run demo docs site bench soak e2e fuzz pins sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,10 @@ demo: $(USABLE) ## translate a recorded Kimi stream and show input and output si
 
 docs: setup ## generate docs/reference from the code
 	$(BIN)/python -m docs.generate
+
+site: setup ## build the documentation as a site; open build/site/index.html
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html" >&2
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx
 	$(BIN)/python -m bench.parser $(BENCH)

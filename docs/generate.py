@@ -1,4 +1,4 @@
-"""Generate docs/reference from the code: `make docs`. A test checks that the pages are up to date."""
+"""Generate docs/reference from the code, and the diagrams: `make docs`. A test checks that the pages are up to date."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
+from docs.diagrams import draw
 from docs.request_fields import FIELDS, translate_field
 from docs.verification_page import verification_page
 from interlingua import events, trace
@@ -701,3 +702,4 @@ PAGES = {
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")
+    draw.write()
