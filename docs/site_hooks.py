@@ -28,7 +28,7 @@ PROJECT_PAGES = {
 """Pages of the site by their files in the top folder of the repository."""
 _REPOSITORY_PATHS = {page: path for path, page in PROJECT_PAGES.items()}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_FENCED_BLOCK = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)`*$", re.M | re.S)
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -40,17 +40,14 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point the links of a page at pages of the site."""
-    source = page.file.src_uri
-    lines, fence = [], ""
-    for line in markdown.split("\n"):
-        if opened := _FENCE.match(line):
-            marker = opened[1]
-            if not fence:
-                fence = marker
-            elif marker.startswith(fence):
-                fence = ""
-        lines.append(line if fence else _LINK.sub(lambda link: _site_link(link, source), line))
-    return "\n".join(lines)
+    parts, end = [], 0
+    for block in [*_FENCED_BLOCK.finditer(markdown), None]:
+        start = len(markdown) if block is None else block.start()
+        parts.append(_LINK.sub(lambda link: _site_link(link, page.file.src_uri), markdown[end:start]))
+        if block is not None:
+            parts.append(block[0])
+            end = block.end()
+    return "".join(parts)
 
 
 def _site_link(link: re.Match[str], source: str) -> str:
