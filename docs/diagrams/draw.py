@@ -46,7 +46,9 @@ class Box:
     def svg(self) -> str:
         middle = self.x + self.width // 2
         kind = "ours" if self.ours else "box"
-        lines = [f'  <rect class="{kind}" x="{self.x}" y="{self.y}" width="{self.width}" height="{self.height}" rx="6"/>']
+        lines = [
+            f'  <rect class="{kind}" x="{self.x}" y="{self.y}" width="{self.width}" height="{self.height}" rx="6"/>'
+        ]
         lines.append(f'  <text class="title" x="{middle}" y="{self.y + 20}">{escape(self.title)}</text>')
         for number, note in enumerate(self.notes, 1):
             y = self.y + 20 + LINE_HEIGHT * number
@@ -102,7 +104,14 @@ def overview() -> Diagram:
             Box(10, 20, 200, "Claude Code", ("Anthropic Messages",)),
             Box(10, 82, 200, "opencode, your program", ("OpenAI Chat Completions",)),
             Box(10, 144, 200, "Codex", ("OpenAI Responses",)),
-            Box(290, 55, 180, "Interlingua", ("requests: translate, adapt", "replies: parse, correct", "findings: report"), True),
+            Box(
+                290,
+                55,
+                180,
+                "Interlingua",
+                ("requests: translate, adapt", "replies: parse, correct", "findings: report"),
+                True,
+            ),
             Box(550, 20, 200, "vLLM, llama.cpp …", ("with or without a tool parser",)),
             Box(550, 82, 200, "OpenRouter …", ("text or structured calls",)),
             Box(550, 144, 200, "other servers", ("any of the three APIs",)),
