@@ -38,7 +38,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Point the links of a page at pages of the site."""
     parts, end = [], 0
     for block in [*_FENCED_BLOCK.finditer(markdown), None]:

@@ -95,6 +95,9 @@ class Diagram:
 """
 
 
+WORK = ("requests: translate, adapt", "replies: parse, correct", "findings: report")
+
+
 def overview() -> Diagram:
     """Return the diagram of agents, gateway and upstreams."""
     return Diagram(
