@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages from the top folder of the repository, and links to its files.
+"""Hooks of mkdocs: pages from the top folder of the repository, links to its files, and no script from other hosts.
 
 The pages of `docs/` are also read in the repository, so their links lead to files there. In the site, a link to a page
 leads to that page; a link to any other file of the repository is shown as its path.
@@ -26,6 +26,9 @@ PROJECT_PAGES = {
     "SECURITY.md": "project/security.md",
 }
 """Pages of the site by their files in the top folder of the repository."""
+SHIM_URL = "https://unpkg.com/iframe-worker/shim"
+"""Script of Material's plugin `offline`: with it, the search works in pages that are opened as files."""
+SHIM_FILE = "vendor/iframe-worker-1.0.4.js"
 _REPOSITORY_PATHS = {page: path for path, page in PROJECT_PAGES.items()}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 _FENCED_BLOCK = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)`*$", re.M | re.S)
@@ -48,6 +51,16 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
             parts.append(block[0])
             end = block.end()
     return "".join(parts)
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """Load the script from the site itself, which needs no network then."""
+    return output.replace(SHIM_URL, posixpath.relpath(SHIM_FILE, posixpath.dirname(page.file.dest_uri) or "."))
+
+
+def on_post_template(output_content: str, **_: object) -> str:
+    """Do the same in the page for addresses that do not exist, which is in the top folder."""
+    return output_content.replace(SHIM_URL, SHIM_FILE)
 
 
 def _site_link(link: re.Match[str], source: str) -> str:
