@@ -92,7 +92,7 @@ def check_program(home: CleanHome, *program: str | Path) -> None:
     assert home.run(*program, "--version") == f"interlingua {__version__}\n"
     reply = home.run(*program, "parse", "--dialect", "qwen3_coder", "-", text=NATIVE_TEXT)
     assert '"name":"ls"' in reply
-    assert "complete -F" in home.run(*program, "completion", "bash")
+    assert "_shtab_interlingua" in home.run(*program, "completion", "bash")
     assert "demo" in home.run(*program, "config", "check", INTERLINGUA_DEMO="true")
 
 
