@@ -2,6 +2,7 @@
 
     python -m e2e                                      all clients, APIs and dialects
     python -m e2e --only claude,codex --models kimi_k2
+    python -m e2e --scenarios web-search,compaction    only these scenarios; `none`: only the usual task
     python -m e2e --list
     python -m e2e --write                              also write the results to docs/clients.md
 
@@ -21,30 +22,34 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from e2e import gateway, plain_server
 from e2e.clients import CLIENTS
+from e2e.gateway import GatewayPool
 from e2e.install import CannotInstall, install_clients
+from e2e.plain_servers import SERVERS
 from e2e.run import Outcome, RunSpec, run
-from e2e.table import page, table
+from e2e.scenarios import SCENARIO_RUNS
+from e2e.table import describe_statuses, page, scenario_table, table
 from interlingua.dialects.registry import list_dialects
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".e2e"
 PAGE = ROOT / "docs" / "clients.md"
-PLAIN = "plain"
-"""Name of the plain server in `--models`."""
-MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47", PLAIN)
+DIALECTS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47")
+MODELS = (*DIALECTS, *SERVERS)
+"""Names in `--models`: dialects of the demo model, and plain servers."""
+USUAL = "none"
+"""Name in `--scenarios` for the usual task alone."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
-    specs = [spec for spec in _run_specs(args.models) if _is_chosen(spec, args)]
+    specs = [spec for spec in (*_run_specs(args.models), *SCENARIO_RUNS) if _is_chosen(spec, args)]
     if not specs:
         parser.error(f"no run of {', '.join(args.only)} with {', '.join(args.apis)}: see --list")
     if args.list:
         for spec in specs:
-            print(f"{spec.client.name} {spec.client.version} {spec.api} {spec.model}")
+            print(f"{spec.client.name} {spec.client.version} {spec.api} {spec.model} {spec.scenario.name}".rstrip())
         return 0
     try:
         unable = install_clients(FOLDER, list({spec.client.name: spec.client for spec in specs}.values()))
@@ -52,32 +57,45 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     started = time.monotonic()
-    outcomes = _run_all(specs, unable, args.jobs, args.keep)
+    outcomes, refusals = _run_all(specs, unable, args.jobs, args.keep)
     seconds = time.monotonic() - started
     print(table(outcomes))
+    print(scenario_table(outcomes))
     if args.write:
-        args.write.write_text(
-            page(outcomes, len(_run_specs(MODELS)), datetime.now(UTC).date(), seconds), encoding="utf-8"
-        )
+        whole = len(_run_specs(MODELS)) + len(SCENARIO_RUNS)
+        args.write.write_text(page(outcomes, refusals, whole, datetime.now(UTC).date(), seconds), encoding="utf-8")
     red = [outcome for outcome in outcomes if outcome.why]
+    print(f"\n{describe_statuses(outcomes, refusals)}")
     _log(f"{len(outcomes) - len(red)} of {len(outcomes)} runs are green, in {seconds:.0f} s")
-    return 1 if red else 0
+    return 1 if red or refusals else 0
 
 
 def _run_specs(models: Sequence[str]) -> list[RunSpec]:
-    """Return all runs with these dialects of the demo model, and with the plain server if it is chosen."""
-    names = {**{model: f"demo/{model}" for model in models}, PLAIN: plain_server.MODEL}
+    """Return all runs of the usual task with these dialects of the demo model and plain servers."""
+    targets = [(SERVERS[name].model, name) if name in SERVERS else (f"demo/{name}", "") for name in models]
     return [
-        RunSpec(client, api, names[model]) for client in CLIENTS.values() for api in client.apis for model in models
+        RunSpec(client, api, model, server)
+        for client in CLIENTS.values()
+        for api in client.apis
+        for model, server in targets
     ]
 
 
 def _is_chosen(spec: RunSpec, args: argparse.Namespace) -> bool:
-    return (not args.only or spec.client.name in args.only) and (not args.apis or spec.api in args.apis)
+    scenario = spec.scenario.name or USUAL
+    if args.scenarios:
+        is_wanted = scenario in args.scenarios
+    else:  # a choice of models is about the usual task
+        is_wanted = scenario == USUAL or args.models is MODELS
+    return is_wanted and (not args.only or spec.client.name in args.only) and (not args.apis or spec.api in args.apis)
 
 
-def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: bool) -> list[Outcome]:
-    """Run all clients outside this repository: some search for a repository and its instructions for agents."""
+def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: bool) -> tuple[list[Outcome], int]:
+    """Run all clients outside this repository: some search for a repository and its instructions for agents.
+
+    Returns:
+        The results, and the number of requests that were refused and belong to no run.
+    """
     kept = FOLDER / "runs"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
@@ -85,10 +103,10 @@ def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: b
     def run_one(spec: RunSpec) -> Outcome:
         if why := unable.get(spec.client.name):
             return Outcome(spec, 0.0, why)
-        name = f"{spec.client.name}-{spec.api}-{spec.model.rpartition('/')[2]}"
-        outcome = run(spec, running, FOLDER, folder / name)
+        name = spec.name
+        outcome = run(spec, pool.gateway(spec.server, spec.scenario.settings), FOLDER, folder / name)
         result = f"failed: {outcome.why}" if outcome.why else "passed"
-        _log(f"{spec.client.name} {spec.api} {spec.model}: {result} ({outcome.seconds:.1f} s)")
+        _log(f"{name}: {result} ({outcome.seconds:.1f} s)")
         if keep or outcome.why:
             shutil.move(folder / name, kept / name)
         else:
@@ -97,12 +115,8 @@ def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: b
 
     with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        with (
-            gateway.run_plain_server() as plain_url,
-            gateway.run_gateway(kept, plain_url) as running,
-            ThreadPoolExecutor(jobs) as pool,
-        ):
-            return list(pool.map(run_one, specs))
+        with GatewayPool(kept) as pool, ThreadPoolExecutor(jobs) as threads:
+            return list(threads.map(run_one, specs)), pool.count_refusals()
 
 
 def _log(text: str) -> None:
@@ -128,10 +142,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", type=names(list(CLIENTS)), default=[], metavar="NAMES", help="only these clients: claude,codex")
     add(
         "--models",
-        type=names([*(dialect.name for dialect in list_dialects()), PLAIN]),
+        type=names([*(dialect.name for dialect in list_dialects()), *SERVERS]),
         default=MODELS,
         metavar="NAMES",
-        help="only these dialects, or `plain`: a server without tool parser and vision, with a small window",
+        help=f"only these dialects, or servers that are started without any option: {', '.join(SERVERS)}",
+    )
+    scenarios = list(dict.fromkeys(spec.scenario.name for spec in SCENARIO_RUNS))
+    add(
+        "--scenarios",
+        type=names([USUAL, *scenarios]),
+        default=[],
+        metavar="NAMES",
+        help=f"only these: {', '.join(scenarios)}; `{USUAL}`: the usual task",
     )
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="only these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="number of clients that run at once; default: 2")

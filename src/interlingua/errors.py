@@ -5,7 +5,8 @@
     │   ├── UnknownDialect
     │   ├── UnknownUpstream
     │   ├── UnknownWire
-    │   └── RenderError     a reply that the dialect cannot express
+    │   ├── RenderError     a reply that the dialect cannot express
+    │   └── NotExpressible  a dialect or a tool that an export format cannot express
     ├── BadInput            the caller's data: a file or body that cannot be read at all
     │   ├── BadSetting      a setting of the gateway; `path` is its place in the settings
     │   ├── BadSettings     several of them; `problems` has one error for each
@@ -36,6 +37,7 @@ __all__ = [
     "BadSettings",
     "CallError",
     "InterlinguaError",
+    "NotExpressible",
     "RenderError",
     "UnknownDialect",
     "UnknownModel",
@@ -85,6 +87,10 @@ class UnknownWire(UsageError):
 
 class RenderError(UsageError):
     pass
+
+
+class NotExpressible(UsageError):
+    """An export that its format cannot carry. The message is the reason."""
 
 
 class BadInput(InterlinguaError):

@@ -10,7 +10,7 @@ from interlingua import __version__
 from interlingua.cli.common import console
 from interlingua.cli.common.command_parser import CommandEntry, CommandParser, add_commands
 from interlingua.cli.common.terminal import progress
-from interlingua.errors import BadSettings, InterlinguaError, RenderError, UsageError
+from interlingua.errors import BadSettings, InterlinguaError, NotExpressible, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]
 
@@ -32,6 +32,7 @@ COMMANDS = {
     "explain": CommandEntry("interlingua.cli.explain", "say what a kind of finding means, and what to do about it"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
+    "export": CommandEntry("interlingua.cli.export", "print a dialect as a grammar or template for other programs"),
     "cassettes": CommandEntry("interlingua.cli.cassettes", "show and check recorded exchanges"),
     "completion": CommandEntry("interlingua.cli.completion", "print a script that completes commands in your shell"),
     "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
@@ -56,6 +57,7 @@ examples:
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua dialects                          all values of --dialect
   interlingua cassettes show cassettes          exchanges of `serve --record`
+  interlingua export gbnf --dialect glm47 --tools tools.json
   interlingua doctor --base-url http://localhost:8000/v1
   interlingua verify --base-url http://localhost:8000/v1 --model NAME
 
@@ -108,7 +110,8 @@ def _run_command(argv: Sequence[str] | None) -> int:
         return EXIT_FAILED
     except InterlinguaError as error:
         console.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
-        return EXIT_USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else EXIT_FAILED
+        is_usage = isinstance(error, UsageError) and not isinstance(error, NotExpressible | RenderError)
+        return EXIT_USAGE if is_usage else EXIT_FAILED
     except RecursionError:
         console.print_error("the input is nested too deeply", "the limit is a few hundred levels")
         return EXIT_FAILED

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Checks an upstream, or all upstreams of the settings: can it be reached, is the
-key right, which server and version is it, has it the model, does it stream, does
-the model see the tools and call them, does the server parse the calls, and what
-else does it support. One real call is made in each of its APIs. It changes
-nothing, and takes less than 20 seconds and a few thousand tokens for each model.
+key right, which server and version is it, has it the model, does it stream,
+does the model see the tools and call them, does the server parse the calls, and
+what else does it support. One real call is made in each of its APIs. It changes
+nothing, and takes less than 20 seconds and a few thousand tokens for each
+model.
 
 Each line is one of:
 
@@ -37,10 +38,11 @@ Each line is one of:
 EPILOG = """\
 examples:
   interlingua doctor --base-url http://localhost:8000/v1
-  interlingua doctor --base-url https://openrouter.ai/api/v1 --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
-  interlingua doctor                              the upstreams of ./interlingua.yaml
+  interlingua doctor --base-url https://openrouter.ai/api/v1 \\
+      --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
+  interlingua doctor                   the upstreams of ./interlingua.yaml
   interlingua doctor --config gateway.yaml --model sonnet --json
-  interlingua config check --online               the same, after the check of the settings
+  interlingua config check --online    the same, after a check of the settings
 
 exit status:
   0  nothing is wrong
@@ -115,6 +117,9 @@ def _routes_to_examine(
     examined: list[tuple[Route, Callable[[str], Route] | None]] = []
     for name in names:
         configured = [route for route in routes.configured_routes(name) if "*" not in route.model]
+        if len(configured) > MAX_MODELS_PER_UPSTREAM:
+            rest = ", ".join(route.model for route in configured[MAX_MODELS_PER_UPSTREAM:])
+            console.print_stderr(f"note: {name}: not checked, use --model: {console.printable(rest)}")
         if configured:
             examined += [(route, None) for route in configured[:MAX_MODELS_PER_UPSTREAM]]
         else:

@@ -22,7 +22,7 @@ from interlingua.gateway.demo.argument_faker import ArgumentHints, fake_argument
 from interlingua.gateway.demo.planner import MAX_TOOL_TURNS, plan_reply
 from interlingua.gateway.demo.prompt_language import parse_steps, user_text
 from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server
-from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, reply_deltas, tokenize
+from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, text_deltas, tokenize
 from interlingua.translation.request_translation import prepare_request
 from tests.support.budget import examples
 from tests.support.harness import tool
@@ -313,6 +313,28 @@ def test_calls_by_state_of_conversation(
     assert called(plan_reply({**body(prompt, *messages_after), **fields}, HERMES)) == expected
 
 
+@pytest.mark.parametrize(
+    ("request_text", "fields", "notes"),
+    [
+        ("Write a summary. Do not call any tools.", {}, []),
+        ("Write a summary. Call no tools.", {}, [REMINDER]),
+        ("Summarize the conversation.", {"tool_choice": "none"}, []),
+        ("Summarise the conversation.", {"tools": []}, []),
+    ],
+)
+def test_summary_names_the_remaining_steps(request_text: str, fields: Json, notes: list[Json]) -> None:
+    done = tool_turn("city=Paris")
+    ask = {"role": "user", "content": request_text}
+    summary = plan_reply({**body("city=Paris then city=Rome", *done, ask, *notes), **fields}, HERMES)
+    assert not summary.calls
+    assert called(plan_reply(body(summary.text), HERMES)) == [("get_weather", {"city": "Rome"})]
+
+
+def test_summary_of_a_finished_task_names_no_steps() -> None:
+    ask = {"role": "user", "content": "Write a summary. Do not call any tools."}
+    assert "The task is done." in plan_reply(body("city=Paris", *tool_turn("city=Paris"), ask), HERMES).text
+
+
 def test_required_tool_choice_ends_with_final_tool() -> None:
     tools = [BASH, tool_with_required("final_answer", {"answer": "string"})]
     first = {**body("Bash command=ls"), "tools": tools, "tool_choice": "required"}
@@ -516,7 +538,7 @@ anything = st.recursive(
 )
 def test_any_request_has_a_reply(request: Json) -> None:
     reply = plan_reply(request, KIMI)
-    assert list(reply_deltas(reply, KIMI))
+    assert list(text_deltas(native_text(reply, KIMI), KIMI))
 
 
 # ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -558,6 +580,18 @@ def test_streamed_reply_equals_whole_reply(model: str) -> None:
         assert whole["usage"]["completion_tokens"] == len(deltas) - 2
         assert chunks[0]["id"] != whole["id"]
         assert whole["choices"][0]["finish_reason"] == ("stop" if "kimi" in model else "tool_calls")
+
+    run_with_server(send_requests)
+
+
+def test_call_ids_of_a_server_with_a_tool_parser_are_random() -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        ids = []
+        for _ in range(2):
+            async with session.post(f"{url}/chat/completions", json=body("city=Paris", model="standard")) as response:
+                message = (await response.json())["choices"][0]["message"]
+            ids += [call["id"] for call in message["tool_calls"]]
+        assert len(set(ids)) == 2
 
     run_with_server(send_requests)
 
@@ -624,3 +658,45 @@ def test_request_is_cancelled_when_client_disconnects(stream: bool) -> None:
         assert asyncio.all_tasks() <= others
 
     run_with_server(send_requests, pace=30)
+
+
+@pytest.mark.one_row_in(5)
+@pytest.mark.parametrize("dialect", [dialect for dialect in il.dialects() if dialect.grammar], ids=lambda d: d.name)
+def test_sloppy_calls_are_right_if_they_are_constrained(dialect: il.Dialect) -> None:
+    """A prompt with `sloppily` makes the model stop inside its call, unless its request constrains it."""
+
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = body("sloppily: get_weather city=Paris", model=dialect.name, tools=[WEATHER])
+        tag = il.export("structural-tag", dialect, [WEATHER], "required").content
+        replies = []
+        for fields in ({}, {"structured_outputs": {"structural_tag": json.dumps(tag)}}, {"response_format": tag}):
+            async with session.post(f"{url}/chat/completions", json={**request, **fields}) as response:
+                content = (await response.json())["choices"][0]["message"]["content"]
+            replies.append(il.parse(content, dialect, tools=[WEATHER]))
+        free, *constrained = replies
+        assert not any(call.complete for call in free.calls)
+        for reply in constrained:
+            assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [
+                ("get_weather", {"city": "Paris"})
+            ]
+            assert reply.findings == []
+
+    run_with_server(send_requests)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"structured_outputs": {"structural_tag": "{"}},
+        {"response_format": {"type": "structural_tag", "format": {"type": "unknown"}}},
+        {"response_format": {"type": "structural_tag", "format": {"type": "const_string", "value": "x"}}},
+    ],
+)
+def test_invalid_constraint_is_refused(fields: Json) -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = {**body("hi", model="demo/hermes"), **fields}
+        async with session.post(f"{url}/chat/completions", json=request) as response:
+            assert response.status == 400
+            assert "Invalid structural tag specification" in (await response.json())["error"]["message"]
+
+    run_with_server(send_requests)

@@ -17,6 +17,7 @@ _shtab_interlingua_commands() {
     dialects:'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
     doctor:'Checks an upstream, or all upstreams of the settings: can it be reached, is the'
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
+    export:'Prints what a dialect allows, for a program that constrains or parses a model'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
     logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
     parse:'Parses the text that a model wrote and prints the reply as one JSON object:'
@@ -73,7 +74,7 @@ _shtab_interlingua_dialects_commands() {
 _shtab_interlingua_faults_commands() {
   local _commands=(
     check:'Sends a request for each fault to the gateway and rates what the client gets:'
-    engine:'Listens on loopback and imitates a model server with a scripted model. One of its'
+    engine:'Listens on loopback and imitates a model server with a scripted model. One of'
     list:'Lists all scenarios by fault number: name, description and expected behaviour'
     serve:'Listens on loopback and serves Chat Completions, Messages and Responses. The'
   )
@@ -279,11 +280,27 @@ _shtab_interlingua_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--severity[list only kinds of this severity]:severity:(info warning error)"
   "--json[print a JSON list]"
-  "(*)::kinds of findings\; default\: all of them:(noise stray-marker closer-in-text no-section no-opener section-not-closed text-in-section no-separator call-not-closed string-not-closed value-not-closed ambiguous-value quoted-call call-in-code opener-in-value bad-value repeated-param value-as-string no-quote unnamed-value mended-arguments broken-header odd-header no-arguments detected guessed-name header-as-name call-without-name renamed unknown-tool other-tool not-a-tool no-tools-offered duplicate-call late-id id-renamed bad-arguments repaired-arguments arguments-as-value unwrapped-arguments after-arguments resent-arguments odd-deltas call-withheld function-call no-index shared-index renumbered no-id no-type repeated-id changed-id repeated-name no-such-call guessed-input changed-text repeated-item no-message-start stray-delta repeated-signature block-not-closed not-translated stop-reason unknown-finish-reason no-finish-reason empty-turn cut-short after-stop after-end lost choice-dropped asked-again not-asked-again refusal-corrected whole-reply streamed-reply usage-estimated key-redacted field-dropped content-dropped content-as-text document-as-text billing-line cache-mark-dropped error-as-text image-moved reordered wrapped-arguments seal-dropped seal-unreadable thinking-dropped thinking-wish custom-tool namespace deferred-tool hosted-tool tools-narrowed name-shortened no-max-tokens sampling-changed format-dropped bad-json wrapped-chunk bad-chunk empty-event cut-event half-character not-utf-8 no-result orphan-result late-result several-results result-moved split-turn misplaced empty-content odd-name system-as-user thinking-lost thinking-stopped no-tool-parser image-omitted choice-relaxed bridge go-on max-tokens prompt-truncated budget-lowered stop-dropped setting-dropped runaway over-limit reasoning-dropped)"
+  "(*)::kinds of findings\; default\: all of them:(noise stray-marker closer-in-text no-section no-opener section-not-closed text-in-section no-separator call-not-closed string-not-closed value-not-closed ambiguous-value quoted-call call-in-code opener-in-value bad-value repeated-param value-as-string no-quote unnamed-value mended-arguments broken-header odd-header no-arguments detected guessed-name header-as-name call-without-name renamed unknown-tool other-tool not-a-tool no-tools-offered duplicate-call late-id id-renamed bad-arguments repaired-arguments arguments-as-value unwrapped-arguments after-arguments resent-arguments odd-deltas call-withheld function-call no-index shared-index renumbered no-id no-type repeated-id changed-id repeated-name no-such-call guessed-input changed-text repeated-item no-message-start stray-delta repeated-signature block-not-closed not-translated stop-reason unknown-finish-reason no-finish-reason empty-turn cut-short after-stop after-end lost choice-dropped asked-again not-asked-again refusal-corrected call-asked-again whole-reply streamed-reply usage-estimated key-redacted field-dropped content-dropped content-as-text document-as-text billing-line cache-mark-dropped error-as-text image-moved reordered wrapped-arguments seal-dropped seal-unreadable thinking-dropped thinking-wish custom-tool namespace deferred-tool hosted-tool tools-narrowed name-shortened no-max-tokens sampling-changed format-dropped bad-json wrapped-chunk bad-chunk empty-event cut-event half-character not-utf-8 no-result orphan-result late-result several-results result-moved split-turn misplaced empty-content odd-name system-as-user thinking-lost thinking-stopped no-tool-parser image-omitted choice-relaxed bridge go-on max-tokens prompt-truncated budget-lowered stop-dropped setting-dropped not-constrained partly-constrained runaway over-limit reasoning-dropped)"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_explain_defaults_added=0
+
+_shtab_interlingua_export_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--dialect[dialect in which the model writes calls\: a name, or a file such as .\/my.yaml\; auto\: choose it by --model (default)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
+  "--model[model id, such as moonshotai\/kimi-k2.5]:ID:"
+  "--tools[JSON list of the tools, as in a request]:FILE:_files"
+  "--tool-choice[tool choice of the request\: auto, required, none, the name of a tool, or JSON\; default\: auto]:CHOICE:"
+  "--no-parallel[allow only one call in a reply]"
+  "--no-thinking[allow no thinking in a reply]"
+  "--prefill[beginning of the reply that the prompt already contains, such as \<think\>]:TEXT:"
+  "--start-anchor[text that the chat template writes before a reply, for response-template]:TEXT:"
+  ":one of\: structural-tag, gbnf, gbnf-lazy, lark, response-template, json:(structural-tag gbnf gbnf-lazy lark response-template json)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_export_defaults_added=0
 
 _shtab_interlingua_faults_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -597,6 +614,7 @@ _shtab_interlingua() {
         dialects) _shtab_interlingua_dialects ;;
         doctor) _arguments -C -s $_shtab_interlingua_doctor_options ;;
         explain) _arguments -C -s $_shtab_interlingua_explain_options ;;
+        export) _arguments -C -s $_shtab_interlingua_export_options ;;
         faults) _shtab_interlingua_faults ;;
         logs) _arguments -C -s $_shtab_interlingua_logs_options ;;
         parse) _arguments -C -s $_shtab_interlingua_parse_options ;;

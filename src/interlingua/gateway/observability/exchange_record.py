@@ -53,6 +53,8 @@ class ExchangeRecord(Struct, kw_only=True):
     upstream_id: str = ""
     """The upstream's own id of the reply. The client sees an id of the gateway's, if the upstream's may repeat."""
     dialect: str = ""
+    constraint: str = ""
+    """How the model was constrained to write valid calls; "" if it was not."""
     attempts: int = 0
     """Number of attempts at all upstreams."""
     failed_attempts: list[FailedAttempt] = field(default_factory=list)

@@ -57,6 +57,13 @@ CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
 
 
+class MalformedCall(Exception):
+    """A call that the model has written wrong, before anything was sent to the client.
+
+    It is no failure of the upstream, so neither another upstream nor the circuit breaker would help.
+    """
+
+
 class UpstreamAccess(msgspec.Struct, frozen=True):
     """Session, settings and policies that all requests of a gateway share to reach upstreams."""
 
@@ -261,9 +268,10 @@ class UpstreamFailover:
 
     async def _send_corrected(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
         """Send the request. If the upstream refuses something that the request can do without, send it without that.
+        If the model writes a call wrong, send the request again and constrain the model.
 
-        Each kind of refusal is corrected once per request. It is no failure of the upstream, so it counts neither for
-        the circuit breaker nor for the retry budget.
+        Each kind of refusal is corrected once per request, and so is a malformed call. They are no failures of the
+        upstream, so they count neither for the circuit breaker nor for the retry budget.
         """
         corrected_kinds: set[RefusalKind] = set()
         while True:
@@ -279,6 +287,10 @@ class UpstreamFailover:
                     raise
                 self._report("refusal-corrected", f"{error}; sent again without what was refused ({refusal.kind})")
                 upstream_request = corrected
+            except MalformedCall as error:
+                upstream_request = await self._constrain(upstream_request)
+                how = "constrained" if upstream_request.exchange.constraint else "unchanged"
+                self._report("call-asked-again", f"{error}; sent again to {upstream_request.route.name}, {how}")
 
     async def _correct(self, route: Route, refusal: Refusal) -> UpstreamRequest | None:
         """Return the request without what the upstream refused, and remember it; None if no change can help."""
@@ -294,6 +306,13 @@ class UpstreamFailover:
             lambda: calibration.count(body, route.name, route.model),
         )
         return None if corrected is None else await self._translate_request(corrected)
+
+    async def _constrain(self, upstream_request: UpstreamRequest) -> UpstreamRequest:
+        """Return the request with a constraint of the model, if that is allowed and possible."""
+        route = upstream_request.route
+        if route.strict == "off" or upstream_request.exchange.constraint:
+            return upstream_request
+        return await self._translate_request(msgspec.structs.replace(route, strict="always"))
 
     def _record_route(self, route: Route) -> None:
         """Record the current upstream in the exchange record."""
@@ -318,6 +337,7 @@ class UpstreamFailover:
         held_before = self._memory.size
         record.attempts += 1
         record.upstream_status = 0
+        record.constraint = upstream_request.exchange.constraint
         try:
             with MovingDeadline() as deadline:
                 if self._client_request.stream:
@@ -330,6 +350,9 @@ class UpstreamFailover:
         except DeadlineExceeded as error:
             self._memory.resize(held_before)
             raise UpstreamFailed(f"{route.name}: {error}", TIMEOUT_STATUS) from error
+        except MalformedCall:
+            self._memory.resize(held_before)
+            raise
         except UpstreamFailed as error:
             self._memory.resize(held_before)
             record.upstream_status = error.upstream_status or record.upstream_status
@@ -380,9 +403,8 @@ class UpstreamFailover:
             self._record.findings += reply.receiver.findings
             if reply.receiver.failed_early and (failure := reply.translator.tally.failure):
                 raise error_from_failure(failure)
-            if not is_last and self._incomplete_retries_left and (problem := self._retryable_problem(reply)):
-                self._incomplete_retries_left -= 1
-                raise UpstreamFailed(problem)
+            if self._incomplete_retries_left:
+                self._check_complete(reply, is_last)
         except BaseException:
             reply.discard()
             raise
@@ -458,17 +480,23 @@ class UpstreamFailover:
         if self._observer is not None:
             self._observer.on_received(data)
 
-    def _retryable_problem(self, reply: UpstreamReply) -> str:
-        """Return the problem of an ended reply that a retry may solve; "" if there is none."""
+    def _check_complete(self, reply: UpstreamReply, is_last: bool) -> None:
+        """Check an ended reply for problems that a retry may solve. The request has one such retry.
+
+        Raises:
+            MalformedCall: A call is truncated or invalid.
+            UpstreamFailed: The reply is empty.
+        """
         translator, route = reply.translator, reply.route
         if self._client_request.stream and not translator.ended:
-            return ""
+            return
         kinds = {finding.kind for finding in translator.findings}
         if route.delivery == "whole" and CALL_WITHHELD in kinds:
-            return "the upstream returned a truncated or invalid tool call"
-        if route.empty == "retry" and EMPTY_TURN in kinds:
-            return "the upstream returned an empty reply (no text, no tool call)"
-        return ""
+            self._incomplete_retries_left -= 1
+            raise MalformedCall(f"{route.name}: the model returned a truncated or invalid tool call")
+        if route.empty == "retry" and EMPTY_TURN in kinds and not is_last:
+            self._incomplete_retries_left -= 1
+            raise UpstreamFailed("the upstream returned an empty reply (no text, no tool call)")
 
     def _report(self, finding_kind: str, message: str) -> None:
         self._record.findings.append(Finding(finding_kind, message))

@@ -15,6 +15,7 @@ from interlingua.gateway.routing.model_patterns import ModelIds, ModelTarget
 from interlingua.gateway.settings.checks import find_problems
 from interlingua.gateway.settings.loader import LoadedSettings, raise_settings_errors
 from interlingua.gateway.settings.schema import EmptyPolicy, Model, Settings, Timeouts, Upstream
+from interlingua.translation.constraints import Strictness
 from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
 from interlingua.upstreams.profile import UNKNOWN, Profile
@@ -56,6 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     arguments: ArgumentsPolicy
     reasoning: ReasoningPolicy
     empty: EmptyPolicy
+    strict: Strictness
     fallback_on: tuple[int, ...]
     """Additional 4xx statuses that lead to the next route."""
     extra: dict[str, Any]
@@ -75,6 +77,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             model=self.model,
             dialect=self.dialect,
             extra=self.extra,
+            strict=self.strict,
             is_profile_detected=self.is_profile_detected,
         )
 
@@ -94,6 +97,9 @@ class Routes:
         self._profiles = {
             name: _upstream_profile(name, upstream) for name, upstream in self._settings.upstreams.items()
         }
+        if self._settings.demo:
+            demo_profile = self._profiles[DEMO_UPSTREAM]
+            self._profiles[DEMO_UPSTREAM] = msgspec.structs.replace(demo_profile, constraint="structured_outputs")
         self._model_ids = ModelIds(self._settings)
         for problem in self._find_demo_problems():
             raise problem
@@ -164,6 +170,7 @@ class Routes:
             reasoning=entry.reasoning or self._settings.reasoning,
             fallback_on=tuple(entry.fallback_on),
             empty=entry.empty or self._settings.empty,
+            strict=entry.strict or self._settings.strict,
             extra={**upstream.extra, **entry.extra},
         )
 

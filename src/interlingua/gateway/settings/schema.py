@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, ReasoningPolicy
 from interlingua.core.wire_traits import WireName
+from interlingua.translation.constraints import Strictness
 
 __all__ = [
     "Api",
@@ -154,6 +155,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Overrides `reasoning` of the gateway for this model."""
     empty: EmptyPolicy | None = None
     """Overrides `empty` of the gateway for this model."""
+    strict: Strictness | None = None
+    """Overrides `strict` of the gateway for this model."""
     timeouts: Timeouts | None = None
     """Timeouts for this model, in seconds. They replace all timeouts of the upstream, also those that are not listed
     here."""
@@ -365,6 +368,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     empty: EmptyPolicy = "keep"
     """Handling of a reply without text and without tool calls. keep: sent as it is. retry: the request is sent once
     more, unless a part of the reply has been sent to the client; streamed reasoning counts as a part."""
+    strict: Strictness = "auto"
+    """Constraint of tool calls, for upstreams whose engine can force the model to write valid calls (the profiles vllm
+    and sglang). auto: if the client requires a call or names a tool, or if a tool is strict. always: whenever there are
+    tools. off: never. If the upstream refuses the constraint, requests are sent without it from then on."""
     history: Literal["mend", "strict"] = "mend"
     """Handling of an inconsistent conversation history, such as a tool call without a result. mend: the gateway repairs
     it. strict: the gateway rejects the request and reports the position."""
