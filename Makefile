@@ -5,7 +5,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
-PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples deploy)
+PYTHON_DIRS := $(wildcard src tests bench e2e engines fuzz docs examples deploy)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also apply to the build backend, which pip installs separately: older versions of pip read the first
@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e fuzz pins sbom clean
+.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e engines fuzz pins sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -69,7 +69,7 @@ run: $(USABLE) ## start the gateway with its demo model: no key, no network; Ctr
 demo: $(USABLE) ## translate a recorded Kimi stream and show input and output side by side
 	$(BIN)/python examples/demo.py
 
-docs: setup ## generate docs/reference from the code
+docs: setup ## generate docs/reference and the completion scripts from the code
 	$(BIN)/python -m docs.generate
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx
@@ -84,6 +84,10 @@ soak: setup ## run good and hostile clients and upstreams for minutes; check rep
 # The first run installs the clients into .e2e: some minutes. `make e2e E2E='--only claude'` runs one client.
 e2e: setup ## run real coding agents and SDKs, with their own tools, through the gateway
 	$(BIN)/python -m e2e $(E2E)
+
+# Some minutes, and some gigabytes on disk. The tests that need an engine are skipped without it.
+engines: setup ## install xgrammar, transformers, llguidance and llama.cpp into .engines
+	$(BIN)/python -m engines install
 
 # One minute of random input each. With atheris in .venv (`pip install -e '.[fuzz]'`) the input is guided by coverage,
 # and the first failure ends the run.
@@ -109,5 +113,5 @@ sbom: setup ## write the list of components, deploy/sbom.json
 	$(BIN)/python deploy/sbom.py
 
 clean: ## remove all generated files, including .venv
-	rm -rf .venv .venv-pins .e2e .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-pins .e2e .engines .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ from interlingua.gateway.observability.capture_format import ClientRequestLine, 
 
 __all__ = ["Exchange", "Gateway", "GatewayPool", "serve"]
 
-LISTENING = re.compile(r"listening on (http://\S+) ")
+LISTENING = re.compile(r"listening on (http://[^\s\"]+)[\" ]")
 SECONDS = 60
 REFUSED = '"message": "request refused"'
 DEFAULT_SERVER = "vllm"

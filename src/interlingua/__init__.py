@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from interlingua.dialects.registry import dialect_for, list_dialects
     from interlingua.dialects.registry import list_dialects as dialects
     from interlingua.dialects.yaml_loader import load_dialect
-    from interlingua.errors import CallError, InterlinguaError
+    from interlingua.errors import CallError, InterlinguaError, NotExpressible
+    from interlingua.exports.exporter import Export, export
     from interlingua.parsing.dialect import Dialect, Span
     from interlingua.translation.request_translation import translate_request
     from interlingua.translation.translator import Translator, translate_reply
@@ -27,8 +28,10 @@ __all__ = [
     "Call",
     "CallError",
     "Dialect",
+    "Export",
     "InterlinguaError",
     "Limits",
+    "NotExpressible",
     "Options",
     "Parser",
     "Reply",
@@ -39,6 +42,7 @@ __all__ = [
     "Translator",
     "dialect_for",
     "dialects",
+    "export",
     "fold",
     "list_dialects",
     "load_dialect",
@@ -54,8 +58,10 @@ _MODULES = {
     "Call": "core.reply",
     "CallError": "errors",
     "Dialect": "parsing.dialect",
+    "Export": "exports.exporter",
     "InterlinguaError": "errors",
     "Limits": "core.options",
+    "NotExpressible": "errors",
     "Options": "core.options",
     "Parser": "dialects.native_text",
     "Reply": "core.reply",
@@ -65,6 +71,7 @@ _MODULES = {
     "ToolResult": "client.tools.tool_result",
     "Translator": "translation.translator",
     "dialect_for": "dialects.registry",
+    "export": "exports.exporter",
     "fold": "core.reply",
     "list_dialects": "dialects.registry",
     "load_dialect": "dialects.yaml_loader",
@@ -89,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+    return sorted({*__all__, *_SUBMODULES, "__version__"})

@@ -261,7 +261,7 @@ def test_every_template_fixture_is_drafted() -> None:
 @pytest.mark.parametrize("name", DRAFTED)
 def test_draft(cli: Cli, tmp_path: Path, name: str) -> None:
     result = cli("dialects", "draft", TEMPLATES / f"{name}.jinja")
-    assert (result.status, result.err.splitlines()[0]) == (
+    assert (result.status, result.err.splitlines()[1]) == (
         0,
         "the draft parses what the template renders: 2 of 2 calls",
     )
@@ -290,7 +290,7 @@ def probe_result_for(dialect: il.Dialect) -> ProbeResult:
     written = [il.Call(call.id, call.name, json.dumps(call.args)) for call in calls]
     role, end = "<|im_start|>assistant\n", "<|im_end|>\n"
     text = il.render(il.Reply(parts=[*thinking, Text(CONTENT), *written]), dialect)
-    return ProbeResult(role + text + end, role, role + CONTENT + end, calls, False)
+    return ProbeResult(role + text + end, role, role + CONTENT + end, calls)
 
 
 @pytest.mark.one_row_in(5)
@@ -340,13 +340,12 @@ TOLERANT = {"one call": (ONE_CALL, 1), "arguments as text": (TEXT_ARGS, 2), "no 
 @pytest.mark.parametrize(("template", "calls"), TOLERANT.values(), ids=TOLERANT)
 def test_draft_from_templates_with_restrictions(cli: Cli, template: str, calls: int) -> None:
     result = cli("dialects", "draft", "-", stdin=template)
-    assert result.err.splitlines()[0] == f"the draft parses what the template renders: {calls} of {calls} calls", result
+    assert result.err.splitlines()[1] == f"the draft parses what the template renders: {calls} of {calls} calls", result
     assert "# DRAFT: " in result.out
 
 
 FAILS = {
     "no Jinja": ("{% if %}", "line 1 of the template is not valid Jinja: "),
-    "no template": ("name: x\nsummary: y\n", "this is not a chat template: it contains neither {{ nor {%"),
     "no calls": ("{{ messages[-1].content }}", "the template renders no calls; it may only render the list of tools"),
     "refuses all": ("{{ raise_exception('not me') }}", "the template renders no calls: not me"),
     "no shape": (
@@ -361,7 +360,7 @@ FAILS = {
 def test_draft_errors(cli: Cli, template: str, expected: str) -> None:
     result = cli("dialects", "draft", "-", stdin=template)
     assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"error: {expected}")
+    assert result.err.splitlines()[1].startswith(f"error: {expected}")
     assert "\nhint: " in result.err
 
 
@@ -373,21 +372,19 @@ def test_draft_that_fails_the_round_trip_is_reported(cli: Cli, monkeypatch: pyte
     result = cli("dialects", "draft", TEMPLATES / "hermes.jinja")
     assert result.status == 1
     assert "It does NOT WORK yet: " in result.out.replace("\n# ", " ")
-    assert result.err.startswith("error: the draft does not parse what the template renders: ")
+    assert "\nerror: the draft does not parse what the template renders: " in result.err
 
 
 def test_draft_output_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     result = cli("dialects", "draft", TEMPLATES / "hermes.jinja", "-o", tmp_path)
-    assert (result.status, result.err.splitlines()[0]) == (1, f"error: cannot write {tmp_path}: Is a directory")
+    assert (result.status, result.err.splitlines()[1]) == (1, f"error: cannot write {tmp_path}: Is a directory")
 
 
 def test_draft_without_jinja2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     result = cli("dialects", "draft", TEMPLATES / "hermes.jinja")
-    assert (result.status, result.err) == (
-        2,
-        "error: this command needs jinja2\nhint: pip install 'interlingua[draft]'\n",
-    )
+    assert result.status == 2
+    assert result.err.endswith("\nerror: this command needs jinja2\nhint: pip install 'interlingua[draft]'\n")
 
 
 def test_probe_error_includes_the_message_of_the_template() -> None:

@@ -11,6 +11,7 @@ from interlingua.upstreams.refusals import REFUSAL_PATTERNS, Refusal, RefusalPat
 
 NO_PARSER = Refusal("no-tool-parser")
 NO_IMAGES = Refusal("no-images")
+NO_CONSTRAINT = Refusal("no-constraint")
 NO_THINKING = Refusal("no-thinking")
 
 
@@ -23,6 +24,14 @@ def reply_limit(largest: int) -> Refusal:
 
 
 REFUSALS = [
+    ("Invalid structured_outputs structural_tag specification.", NO_CONSTRAINT),
+    ("Invalid structural tag specification.", NO_CONSTRAINT),
+    ("Failed to compile structural_tag grammar: Unknown format", NO_CONSTRAINT),
+    (
+        "Grammar-based generation (json_schema, regex, ebnf, structural_tag) is not supported when the server is"
+        " launched with --grammar-backend none",
+        NO_CONSTRAINT,
+    ),
     ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', NO_PARSER),
     ('tool_choice="required" requires --tool-call-parser to be set', Refusal("no-tool-parser", forced=True)),
     ('tool_choice=function "read" requires --tool-call-parser to be set', Refusal("no-tool-parser", forced=True)),

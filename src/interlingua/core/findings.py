@@ -90,6 +90,7 @@ FINDING_KINDS: dict[str, str] = {
     "asked-again": "an upstream that failed before it sent any content: retried, or failed over to another upstream",
     "not-asked-again": "an upstream that failed, and fails too often to retry now: the client receives the error",
     "refusal-corrected": "a request that an upstream refused for a reason that can be removed: changed and sent again",
+    "call-asked-again": "a malformed call, with `delivery: whole`: the upstream is asked again, once, and constrained",
     "whole-reply": "a complete reply although a stream was requested: converted to a stream",
     "streamed-reply": "a stream although a complete reply was requested: assembled",
     "usage-estimated": "an upstream that reports no usage: the client receives an estimate",
@@ -150,6 +151,8 @@ FINDING_KINDS: dict[str, str] = {
     "budget-lowered": "a thinking budget that leaves no tokens for the answer: lowered",
     "stop-dropped": "stop sequences that the upstream does not accept: dropped",
     "setting-dropped": "a setting that the upstream does not support: dropped",
+    "not-constrained": "a request whose calls should be constrained, but cannot be: sent without a constraint",
+    "partly-constrained": "a requirement of a tool's schema that no constraint can express: left to the model",
     # settings
     "runaway": "arguments with endless whitespace between two tokens: the reply fails",
     "over-limit": "data above a limit: the buffered text is sent to the client, and parsing restarts",

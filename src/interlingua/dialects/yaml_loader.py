@@ -16,9 +16,11 @@ from typing import Any, ClassVar
 
 import yaml
 
+from interlingua.common.jsontext.codec import read_full_object
 from interlingua.common.typed_yaml import TYPE_DESCRIPTIONS, Field, TypedReader, ValuePath, item_type_of, union_members
 from interlingua.common.yaml_reader import TEXT_TAG, compose
 from interlingua.dialects.registry import list_dialects
+from interlingua.dialects.response_template import TEMPLATE_KEY, dialect_from_template
 from interlingua.dialects.validation import check_dialect
 from interlingua.errors import BadInput, expect_type, suggestion_hint
 from interlingua.parsing.dialect import Dialect, Shape, Span
@@ -51,12 +53,14 @@ FIELD_EXAMPLES = {
 def load_dialect(source: str | os.PathLike[str]) -> Dialect:
     """Load a dialect from a YAML file, or from the YAML text itself.
 
+    A tokenizer_config.json of Hugging Face is such a file, too, if it has a `response_template`.
+
     Raises:
         BadInput: The file or the dialect is invalid; the message names the line and the field.
     """
     expect_type(source, str | os.PathLike, "a dialect source is a path or YAML text", 'for example "my_model.yaml"')
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
-        return dialect_from_node(compose(source, "the dialect"), "the dialect")
+        return _read_text(source, "the dialect")
     path = os.fspath(source)
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
@@ -64,7 +68,16 @@ def load_dialect(source: str | os.PathLike[str]) -> Dialect:
         raise BadInput(f"cannot read {path}: {error.strerror}", "pass the path of a YAML file, or its text") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from error
-    return dialect_from_node(compose(text, path), path)
+    return _read_text(text, path)
+
+
+def _read_text(text: str, source_name: str) -> Dialect:
+    config = read_full_object(text) if text.lstrip().startswith("{") and TEMPLATE_KEY in text else None
+    if config is None or TEMPLATE_KEY not in config:
+        return dialect_from_node(compose(text, source_name), source_name)
+    dialect = dialect_from_template(config, source_name)
+    check_dialect(dialect, source_name)
+    return dialect
 
 
 def dialect_from_node(node: yaml.Node, source_name: str) -> Dialect:

@@ -21,10 +21,13 @@ from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.core.call_ids import PackedIds
 from interlingua.core.options import Options
-from interlingua.core.tools import ToolSet, shared_tool_set
+from interlingua.core.tool_choice import ToolChoice
+from interlingua.core.tools import Tool, ToolSet, shared_tool_set
+from interlingua.dialects.registry import dialect_for, get_dialect
 from interlingua.errors import UpstreamError
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
+from interlingua.translation.constraints import NO_CONSTRAINT, Constraint, Strictness, find_constraint
 from interlingua.translation.incremental_translation import EncodedRequest, IncrementalTranslation
 from interlingua.translation.request_cache import RequestCache
 from interlingua.translation.request_translation import PreparedRequest, RequestContext, echo_request, prepare_request
@@ -61,6 +64,8 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str | Dialect = "auto"
     extra: Mapping[str, Any] = {}
     """Additional fields of the request body."""
+    strict: Strictness = "off"
+    """Whether the model is constrained to write valid calls."""
     is_profile_detected: bool = False
     """True if the profile was detected by the answers of the server. The identity of the upstream does not depend on
     it, because earlier replies were signed before."""
@@ -138,7 +143,7 @@ class Exchange:
         BadRequest: The request cannot be parsed or cannot be sent to this upstream.
     """
 
-    __slots__ = ("_model", "_options", "_target", "_tools", "_wire", "body", "findings", "wants_stream")
+    __slots__ = ("_model", "_options", "_target", "_tools", "_wire", "body", "constraint", "findings", "wants_stream")
 
     def __init__(
         self,
@@ -154,20 +159,37 @@ class Exchange:
         if prepared is None:
             assert isinstance(request, dict), "a request that is not translated yet is decoded"
             prepared = prepare_request(request, wire, target.api, target.model, target.profile, options, strict=strict)
-        self.body = encode_json({**prepared.body, **target.extra})
+        self._model = target.model or str(request.get("model") or "") or None
+        body = {**prepared.body, **target.extra}
+        constraint = NO_CONSTRAINT
+        if target.strict != "off":
+            constraint = self._find_constraint(target, body, prepared.tools, prepared.tool_choice, options.prefill)
+        self.body = encode_json({**body, **constraint.fields})
         """Body of the request to the upstream."""
-        self.findings = prepared.findings
+        self.constraint = constraint.summary
+        """The constraint of the model in words; "" if there is none."""
+        self.findings = [*prepared.findings, *constraint.findings] if constraint.findings else prepared.findings
         """Findings about the request."""
         self.wants_stream = request.get("stream") is True
         self._wire = wire
         self._target = target
-        self._model = target.model or str(request.get("model") or "") or None
         self._tools = shared_tool_set(prepared.tools, prepared.tool_choice)
         self._options = msgspec.structs.replace(
             options,
             taken_ids=PackedIds.pack(prepared.taken_ids) if prepared.taken_ids else (),
             echo={**prepared.echo, **options.echo},
         )
+
+    def _find_constraint(
+        self, target: UpstreamTarget, body: Json, tools: list[Tool], choice: ToolChoice | None, prefill: str
+    ) -> Constraint:
+        """Return the constraint of the model, for an upstream whose engine takes one."""
+        if not get_wire(target.api).TRAITS.varies_by_server:
+            return NO_CONSTRAINT
+        dialect = target.dialect
+        if isinstance(dialect, str):
+            dialect = get_dialect(dialect) if dialect != "auto" else dialect_for(self._model or "")
+        return find_constraint(target.strict, target.profile, dialect, body, tools, choice, prefill)
 
     def receive(
         self, content_type: str, *, input_tokens: int = 0, max_body_bytes: int = MAX_BODY_BYTES

@@ -180,6 +180,7 @@ VLLM = Profile(
     thinks_unasked=True,  # its documentation: Qwen3 and most thinking models; not Granite, DeepSeek V3.1 and Gemma 4
     images_in_results=False,  # users' reports: tool messages only support text
     top_k=True,  # its documentation
+    constraint="structured_outputs",  # its source: since 0.11, with any tool choice that leaves it to the model
 )
 SGLANG = Profile(
     name="sglang",
@@ -190,6 +191,7 @@ SGLANG = Profile(
     replay="reasoning_content",  # its source
     thinks_unasked=True,  # its documentation: most thinking models
     top_k=True,  # its documentation
+    constraint="response_format",  # its source; it rejects a tool choice that forces a call beside it
 )
 LLAMA_CPP = Profile(
     name="llama.cpp",

@@ -8,7 +8,7 @@ import msgspec
 
 from interlingua.core.tool_choice import ToolChoiceMode
 
-__all__ = ["UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
+__all__ = ["UNKNOWN", "UNKNOWN_PROFILE", "ConstraintField", "Profile", "ReplayField", "ThinkingStyle"]
 
 UNKNOWN = "any"
 """Name of the profile for an unknown upstream."""
@@ -25,6 +25,11 @@ ThinkingStyle: TypeAlias = Literal[
     "none",  # no setting
 ]
 ReplayField: TypeAlias = Literal["reasoning_content", "reasoning", "reasoning_details", "none"]
+ConstraintField: TypeAlias = Literal[
+    "structured_outputs",  # structured_outputs: {structural_tag}
+    "response_format",  # response_format: {type: structural_tag, format}
+    "none",  # no field
+]
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +147,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that chat completions accept, for an upstream that rejects all others. Empty: no restriction."""
     strict_tools: bool = True
     """True if tools of chat completions may be `strict`."""
+    constraint: ConstraintField = "none"
+    """Field of chat completions that takes a structural tag, which forces the model to write valid calls."""
 
     @property
     def accepts_reasoning_details(self) -> bool:

@@ -18,6 +18,7 @@ RefusalKind: TypeAlias = Literal[
     "window",  # prompt and requested reply together exceed the context window
     "reply-limit",  # the requested reply exceeds the maximum length of a reply
     "no-images",  # the model does not accept images
+    "no-constraint",  # the server does not accept a structural tag
     "no-thinking",  # the model cannot think, and rejects the setting
 ]
 TRANSIENT_OR_ACCESS_STATUSES = frozenset({401, 402, 403, 408, 429, 502, 503, 504, 529})
@@ -168,6 +169,15 @@ REFUSAL_PATTERNS = (
         "Anthropic",
         r"max_tokens: \d+ > (?P<largest>\d+), which is the maximum allowed number of output tokens",
     ),
+    RefusalPattern(
+        "no-constraint", "vLLM", r"[Ii]nvalid (?:structured_outputs |response_format )?structural[_ ]tag specification"
+    ),
+    RefusalPattern(
+        "no-constraint",
+        "SGLang, with --grammar-backend none",
+        r"Grammar-based generation \(.{0,60}structural_tag\) is not supported",
+    ),
+    RefusalPattern("no-constraint", "SGLang", r"Failed to compile structural_tag grammar"),
     RefusalPattern("no-images", "vLLM since 0.6, with the vision encoder off", r"At most 0 image\(s\) may be provided"),
     RefusalPattern("no-images", "vLLM since 0.6", r"is not a multimodal model"),
     RefusalPattern("no-images", "SGLang since 0.5.17", r"Model only supports text input; received unsupported content"),

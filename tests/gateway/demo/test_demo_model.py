@@ -22,7 +22,7 @@ from interlingua.gateway.demo.argument_faker import ArgumentHints, fake_argument
 from interlingua.gateway.demo.planner import MAX_TOOL_TURNS, plan_reply
 from interlingua.gateway.demo.prompt_language import parse_steps, user_text
 from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server
-from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, reply_deltas, tokenize
+from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, text_deltas, tokenize
 from interlingua.translation.request_translation import prepare_request
 from tests.support.budget import examples
 from tests.support.harness import tool
@@ -538,7 +538,7 @@ anything = st.recursive(
 )
 def test_any_request_has_a_reply(request: Json) -> None:
     reply = plan_reply(request, KIMI)
-    assert list(reply_deltas(reply, KIMI))
+    assert list(text_deltas(native_text(reply, KIMI), KIMI))
 
 
 # ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -658,3 +658,45 @@ def test_request_is_cancelled_when_client_disconnects(stream: bool) -> None:
         assert asyncio.all_tasks() <= others
 
     run_with_server(send_requests, pace=30)
+
+
+@pytest.mark.one_row_in(5)
+@pytest.mark.parametrize("dialect", [dialect for dialect in il.dialects() if dialect.grammar], ids=lambda d: d.name)
+def test_sloppy_calls_are_right_if_they_are_constrained(dialect: il.Dialect) -> None:
+    """A prompt with `sloppily` makes the model stop inside its call, unless its request constrains it."""
+
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = body("sloppily: get_weather city=Paris", model=dialect.name, tools=[WEATHER])
+        tag = il.export("structural-tag", dialect, [WEATHER], "required").content
+        replies = []
+        for fields in ({}, {"structured_outputs": {"structural_tag": json.dumps(tag)}}, {"response_format": tag}):
+            async with session.post(f"{url}/chat/completions", json={**request, **fields}) as response:
+                content = (await response.json())["choices"][0]["message"]["content"]
+            replies.append(il.parse(content, dialect, tools=[WEATHER]))
+        free, *constrained = replies
+        assert not any(call.complete for call in free.calls)
+        for reply in constrained:
+            assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [
+                ("get_weather", {"city": "Paris"})
+            ]
+            assert reply.findings == []
+
+    run_with_server(send_requests)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"structured_outputs": {"structural_tag": "{"}},
+        {"response_format": {"type": "structural_tag", "format": {"type": "unknown"}}},
+        {"response_format": {"type": "structural_tag", "format": {"type": "const_string", "value": "x"}}},
+    ],
+)
+def test_invalid_constraint_is_refused(fields: Json) -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = {**body("hi", model="demo/hermes"), **fields}
+        async with session.post(f"{url}/chat/completions", json=request) as response:
+            assert response.status == 400
+            assert "Invalid structural tag specification" in (await response.json())["error"]["message"]
+
+    run_with_server(send_requests)

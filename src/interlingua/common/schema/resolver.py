@@ -18,6 +18,8 @@ __all__ = [
     "TypeSet",
     "as_list",
     "as_mapping",
+    "implied_types",
+    "named_types",
     "read_schema",
     "resolve_reference",
     "types_of",
@@ -71,7 +73,7 @@ class _SchemaResolver:
         if not isinstance(schema, Mapping) or depth == 0 or self._remaining_nodes < 0:
             return SchemaFacts()
         all_facts = [
-            SchemaFacts(_named_types(schema.get("type"))),
+            SchemaFacts(named_types(schema.get("type"))),
             _enum_facts(schema),
             *self._applied_facts(schema, depth - 1),
         ]
@@ -79,7 +81,7 @@ class _SchemaResolver:
             ANY_TYPE.intersection(*(facts.types for facts in all_facts)) or ANY_TYPE
         )  # an empty intersection is contradictory: ignore the types
         if types == ANY_TYPE:
-            types = _implied_types(schema)
+            types = implied_types(schema)
         choices = [choice for facts in all_facts for choice in facts.choices]
         if schema.get("nullable") is True:
             types |= NULL_TYPE
@@ -120,14 +122,14 @@ def _merge_any_of(branches: list[SchemaFacts]) -> SchemaFacts:
     )
 
 
-def _named_types(type_field: object) -> TypeSet:
+def named_types(type_field: object) -> TypeSet:
     """Read the `type` keyword. Gemini clients write the names in capitals."""
     names = as_list(type_field) or [type_field]
     types = (TYPES_BY_NAME.get(name.lower(), ANY_TYPE) if isinstance(name, str) else ANY_TYPE for name in names)
     return frozenset().union(*types)
 
 
-def _implied_types(schema: Mapping[str, Any]) -> TypeSet:
+def implied_types(schema: Mapping[str, Any]) -> TypeSet:
     """Return the types implied by other keywords: a schema with properties describes an object, also without `type`."""
     if isinstance(schema.get("properties"), Mapping):
         return TYPES_BY_NAME["object"]

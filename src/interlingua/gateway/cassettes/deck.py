@@ -223,6 +223,7 @@ class CassetteDeck:
             arguments=recorded.arguments,
             reasoning=recorded.reasoning,
             empty="keep",
+            strict="off",
             fallback_on=(),
             extra={},
         )

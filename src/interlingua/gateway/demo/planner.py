@@ -25,7 +25,7 @@ from interlingua.gateway.demo.prompt_language import CallRequest, parse_steps, u
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.markers import compile_markers
 
-__all__ = ["plan_reply"]
+__all__ = ["is_sloppy", "plan_reply"]
 
 MAX_TOOL_TURNS = 24
 """Number of turns with calls after which only requested calls are made: some agents continue without a user."""
@@ -45,6 +45,8 @@ _NO_TOOLS_REQUEST = re.compile(
 )
 """Phrases in prompts that request text only, such as a summary, although the request contains tools."""
 _SUMMARY_REQUEST = re.compile(r"\bsummar(?:y|i[sz]e)\b", re.I)
+_SLOPPY_REQUEST = re.compile(r"\bsloppily\b", re.I)
+"""A word in prompts with which the model writes its calls wrong, unless its request constrains it."""
 _PLURAL_WORD = re.compile("and|both|two|twice|several|each|parallel")
 
 
@@ -80,6 +82,12 @@ def plan_reply(body: Mapping[str, Any], dialect: Dialect) -> Reply:
         plan = f"I will call {' and '.join(call.name for call in calls)}." if calls else "No call is needed."
         parts.insert(0, Reasoning(plan))
     return Reply(parts=parts, stop_reason="tool_calls" if calls else "stop")
+
+
+def is_sloppy(body: Mapping[str, Any]) -> bool:
+    """Return whether the prompt asks for malformed calls."""
+    messages = [as_mapping(message) for message in as_list(body.get("messages"))]
+    return any(_role(message) == "user" and _SLOPPY_REQUEST.search(_text(message)) for message in messages)
 
 
 # ── tool calls ────────────────────────────────────────────────────────────────────────────────────────────────────

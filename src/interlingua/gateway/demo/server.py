@@ -15,8 +15,10 @@ from interlingua.common.jsontext.codec import read_full_object, write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
 from interlingua.core.reply import Call
 from interlingua.dialects.registry import list_dialects
-from interlingua.gateway.demo.planner import plan_reply
-from interlingua.gateway.demo.tokenizer import reply_deltas, tokenize
+from interlingua.errors import BadInput, InterlinguaError
+from interlingua.exports.request_constraint import read_constraint
+from interlingua.gateway.demo.planner import is_sloppy, plan_reply
+from interlingua.gateway.demo.tokenizer import native_text, structured_deltas, text_deltas, tokenize
 from interlingua.parsing.dialect import Dialect
 
 __all__ = ["DEMO_DIALECTS", "create_app", "start_demo_server"]
@@ -64,7 +66,11 @@ async def _complete(request: web.Request) -> web.StreamResponse:
     dialect = DEMO_DIALECTS.get(str(body.get("model")).removeprefix("demo/"))
     if dialect is None:
         return _error_response(404, f"no model is called {body.get('model')!r:.80}", "model_not_found")
-    completion = _Completion(body, dialect)
+    try:
+        deltas = _plan_deltas(body, dialect)
+    except InterlinguaError as error:
+        return _error_response(400, f"Invalid structural tag specification. {error}")
+    completion = _Completion(body, dialect, deltas)
     pace = request.app[_PACE_KEY]
     if body.get("stream") is True:
         return await completion.stream(request, pace)
@@ -72,15 +78,33 @@ async def _complete(request: web.Request) -> web.StreamResponse:
     return _json_response(completion.response_body())
 
 
+def _plan_deltas(body: Mapping[str, Any], dialect: Dialect) -> list[dict[str, Any]]:
+    """Return the deltas of the reply. If the request constrains the model, it writes the first planned text that the
+    constraint allows, as a decoder that prefers these texts would.
+
+    Raises:
+        InterlinguaError: The constraint is invalid, or allows none of the planned texts.
+    """
+    reply = plan_reply(body, dialect)
+    if dialect.grammar is None:  # servers that send calls in fields of their own give them random ids
+        parts = [replace(part, id=_call_id()) if isinstance(part, Call) else part for part in reply.parts]
+        return list(structured_deltas(replace(reply, parts=parts), dialect))
+    text = native_text(reply, dialect)
+    texts = [text[: -len(text) // 4], text] if reply.calls and is_sloppy(body) else [text]
+    matcher = read_constraint(body)
+    if matcher is not None:
+        texts.append(native_text(plan_reply({**body, "tool_choice": "required"}, dialect), dialect))
+        texts = [text for text in texts if matcher.accepts(text)]
+    if not texts:
+        raise BadInput("the demo model has no reply that the constraint allows", "offer the tools of the constraint")
+    return list(text_deltas(texts[0], dialect))
+
+
 class _Completion:
     """One completion: its deltas, finish reason and usage."""
 
-    def __init__(self, body: Mapping[str, Any], dialect: Dialect) -> None:
-        reply = plan_reply(body, dialect)
-        if dialect.grammar is None:  # servers that send calls in fields of their own give them random ids
-            parts = [replace(part, id=_call_id()) if isinstance(part, Call) else part for part in reply.parts]
-            reply = replace(reply, parts=parts)
-        self.deltas = list(reply_deltas(reply, dialect))
+    def __init__(self, body: Mapping[str, Any], dialect: Dialect, deltas: list[dict[str, Any]]) -> None:
+        self.deltas = deltas
         has_tool_calls = any("tool_calls" in delta for delta in self.deltas)
         self._finish_reason = "tool_calls" if has_tool_calls else "stop"
         max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")

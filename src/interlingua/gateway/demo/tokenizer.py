@@ -14,7 +14,7 @@ from interlingua.dialects.native_text import render
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["native_text", "reply_deltas", "tokenize"]
+__all__ = ["native_text", "structured_deltas", "text_deltas", "tokenize"]
 
 UNWRITABLE_REPLY = "This dialect cannot express the planned reply."
 _SPECIAL_TOKEN_PATTERNS = (r"<\|[^\s<>]{1,40}\|>", r"<｜[^\s<>]{1,40}｜>")
@@ -42,11 +42,13 @@ def tokenize(text: str, dialect: Dialect) -> list[str]:
     return _token_pattern(dialect.tokens).findall(text)
 
 
-def reply_deltas(reply: Reply, dialect: Dialect) -> Iterator[dict[str, Any]]:
-    """Yield one delta per token. A dialect without native text has separate fields for calls and thinking."""
-    if dialect.grammar is not None:
-        yield from ({"content": piece} for piece in tokenize(native_text(reply, dialect), dialect))
-        return
+def text_deltas(text: str, dialect: Dialect) -> Iterator[dict[str, Any]]:
+    """Yield one delta per token of native text."""
+    yield from ({"content": piece} for piece in tokenize(text, dialect))
+
+
+def structured_deltas(reply: Reply, dialect: Dialect) -> Iterator[dict[str, Any]]:
+    """Yield one delta per token, with separate fields for calls and thinking."""
     index = 0
     for part in reply.parts:
         if isinstance(part, Call):

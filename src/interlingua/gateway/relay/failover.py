@@ -19,10 +19,12 @@ from interlingua.gateway.aiohttp_internals import release_metadata, replace_queu
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge, returned_headers
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare, decoded_size
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
+from interlingua.gateway.observability.failing_models import CIRCUIT_OPEN, FailingModels
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPreparation, UpstreamRequest
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
@@ -48,8 +50,18 @@ MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
 LONG_REPLY_BYTES = 128 * 1024
 """Size of the text of a reply from which on the end of a part of it, which some wires repeat, is not short work."""
+TIMEOUT_STATUS = 504
+BROKEN_STREAM = "stream"
+"""Kind of a failed attempt whose reply broke off or is not complete."""
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
+
+
+class MalformedCall(Exception):
+    """A call that the model has written wrong, before anything was sent to the client.
+
+    It is no failure of the upstream, so neither another upstream nor the circuit breaker would help.
+    """
 
 
 class UpstreamAccess(msgspec.Struct, frozen=True):
@@ -59,6 +71,8 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     settings: Settings
     calibration: EstimateCalibration
     retry_policies: RetryPolicies
+    failing_models: FailingModels
+    redactor: Redactor
     capabilities: CapabilityMemory
     server_probes: ServerProbes
     work_threads: WorkThreads
@@ -103,10 +117,12 @@ class UpstreamFailover:
         "_calibration",
         "_capabilities",
         "_client_request",
+        "_failing_models",
         "_incomplete_retries_left",
         "_memory",
         "_observer",
         "_record",
+        "_redactor",
         "_request_cache",
         "_retry_policies",
         "_server_probes",
@@ -127,6 +143,8 @@ class UpstreamFailover:
         self._settings = access.settings
         self._calibration = access.calibration
         self._retry_policies = access.retry_policies
+        self._failing_models = access.failing_models
+        self._redactor = access.redactor
         self._capabilities = access.capabilities
         self._server_probes = access.server_probes
         self._work_threads = access.work_threads
@@ -219,13 +237,18 @@ class UpstreamFailover:
         route, retries = upstream_request.route, upstream_request.route.upstream.retries
         retry_policy = self._retry_policies.for_route(route, self._client_request.client_id)
         self._record_route(route)
-        retry_policy.start_request()
+        try:
+            retry_policy.start_request()
+        except UpstreamFailed as error:
+            self._record_failure(route, CIRCUIT_OPEN, str(error))
+            raise
         for attempt in range(1, retries.attempts + 1):
             is_last_attempt = attempt == retries.attempts or not retry_policy.has_retry
             try:
                 reply = await self._send_corrected(upstream_request, is_last=is_last_route and is_last_attempt)
             except UpstreamFailed as error:
                 retry_policy.record_failure(error)
+                self._record_failure(route, _failure_kind(error, self._record.upstream_status), str(error))
                 delay = backoff(retries, attempt, error)
                 if delay is None:
                     raise
@@ -245,9 +268,10 @@ class UpstreamFailover:
 
     async def _send_corrected(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
         """Send the request. If the upstream refuses something that the request can do without, send it without that.
+        If the model writes a call wrong, send the request again and constrain the model.
 
-        Each kind of refusal is corrected once per request. It is no failure of the upstream, so it counts neither for
-        the circuit breaker nor for the retry budget.
+        Each kind of refusal is corrected once per request, and so is a malformed call. They are no failures of the
+        upstream, so they count neither for the circuit breaker nor for the retry budget.
         """
         corrected_kinds: set[RefusalKind] = set()
         while True:
@@ -263,6 +287,10 @@ class UpstreamFailover:
                     raise
                 self._report("refusal-corrected", f"{error}; sent again without what was refused ({refusal.kind})")
                 upstream_request = corrected
+            except MalformedCall as error:
+                upstream_request = await self._constrain(upstream_request)
+                how = "constrained" if upstream_request.exchange.constraint else "unchanged"
+                self._report("call-asked-again", f"{error}; sent again to {upstream_request.route.name}, {how}")
 
     async def _correct(self, route: Route, refusal: Refusal) -> UpstreamRequest | None:
         """Return the request without what the upstream refused, and remember it; None if no change can help."""
@@ -279,17 +307,37 @@ class UpstreamFailover:
         )
         return None if corrected is None else await self._translate_request(corrected)
 
+    async def _constrain(self, upstream_request: UpstreamRequest) -> UpstreamRequest:
+        """Return the request with a constraint of the model, if that is allowed and possible."""
+        route = upstream_request.route
+        if route.strict == "off" or upstream_request.exchange.constraint:
+            return upstream_request
+        return await self._translate_request(msgspec.structs.replace(route, strict="always"))
+
     def _record_route(self, route: Route) -> None:
         """Record the current upstream in the exchange record."""
         record = self._record
         record.upstream, record.upstream_wire, record.upstream_model = route.name, route.upstream.api, route.model
         record.dialect, record.upstream_status = route.dialect_name, 0
 
+    def _record_failure(self, route: Route, kind: str, message: str) -> None:
+        """Record a failed attempt in the exchange record, and for the status of the gateway."""
+        redactor = self._redactor.with_credentials(self._client_request.headers)
+        attempt = FailedAttempt(
+            upstream=route.name,
+            model=route.model,
+            kind=kind,
+            reason=redactor.redact_text(message.removeprefix(f"{route.name}: ")),
+        )
+        self._record.failed_attempts.append(attempt)
+        self._failing_models.record_failure(attempt)
+
     async def _send_once(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
         record, route, timeouts = self._record, upstream_request.route, upstream_request.route.timeouts
         held_before = self._memory.size
         record.attempts += 1
         record.upstream_status = 0
+        record.constraint = upstream_request.exchange.constraint
         try:
             with MovingDeadline() as deadline:
                 if self._client_request.stream:
@@ -301,7 +349,10 @@ class UpstreamFailover:
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:
             self._memory.resize(held_before)
-            raise UpstreamFailed(f"{route.name}: {error}", 504) from error
+            raise UpstreamFailed(f"{route.name}: {error}", TIMEOUT_STATUS) from error
+        except MalformedCall:
+            self._memory.resize(held_before)
+            raise
         except UpstreamFailed as error:
             self._memory.resize(held_before)
             record.upstream_status = error.upstream_status or record.upstream_status
@@ -335,6 +386,10 @@ class UpstreamFailover:
         message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"
         self._report("key-redacted", message)
 
+    def record_broken_stream(self, reply: UpstreamReply, message: str) -> None:
+        """Record that the upstream failed after the client received the beginning of the reply."""
+        self._record_failure(reply.route, BROKEN_STREAM, message)
+
     # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_start(self, reply: UpstreamReply, deadline: MovingDeadline, is_last: bool) -> None:
@@ -348,9 +403,8 @@ class UpstreamFailover:
             self._record.findings += reply.receiver.findings
             if reply.receiver.failed_early and (failure := reply.translator.tally.failure):
                 raise error_from_failure(failure)
-            if not is_last and self._incomplete_retries_left and (problem := self._retryable_problem(reply)):
-                self._incomplete_retries_left -= 1
-                raise UpstreamFailed(problem)
+            if self._incomplete_retries_left:
+                self._check_complete(reply, is_last)
         except BaseException:
             reply.discard()
             raise
@@ -426,20 +480,37 @@ class UpstreamFailover:
         if self._observer is not None:
             self._observer.on_received(data)
 
-    def _retryable_problem(self, reply: UpstreamReply) -> str:
-        """Return the problem of an ended reply that a retry may solve; "" if there is none."""
+    def _check_complete(self, reply: UpstreamReply, is_last: bool) -> None:
+        """Check an ended reply for problems that a retry may solve. The request has one such retry.
+
+        Raises:
+            MalformedCall: A call is truncated or invalid.
+            UpstreamFailed: The reply is empty.
+        """
         translator, route = reply.translator, reply.route
         if self._client_request.stream and not translator.ended:
-            return ""
+            return
         kinds = {finding.kind for finding in translator.findings}
         if route.delivery == "whole" and CALL_WITHHELD in kinds:
-            return "the upstream returned a truncated or invalid tool call"
-        if route.empty == "retry" and EMPTY_TURN in kinds:
-            return "the upstream returned an empty reply (no text, no tool call)"
-        return ""
+            self._incomplete_retries_left -= 1
+            raise MalformedCall(f"{route.name}: the model returned a truncated or invalid tool call")
+        if route.empty == "retry" and EMPTY_TURN in kinds and not is_last:
+            self._incomplete_retries_left -= 1
+            raise UpstreamFailed("the upstream returned an empty reply (no text, no tool call)")
 
     def _report(self, finding_kind: str, message: str) -> None:
         self._record.findings.append(Finding(finding_kind, message))
+
+
+def _failure_kind(error: UpstreamFailed, response_status: int) -> str:
+    """Return the kind of a failed attempt. `response_status` is that of the upstream's response; 0 without one."""
+    if error.upstream_status:
+        return str(error.upstream_status)
+    if error.unreachable:
+        return "unreachable"
+    if error.status == TIMEOUT_STATUS:
+        return "timeout"
+    return BROKEN_STREAM if response_status else "no-answer"
 
 
 def carried_over_bytes(translator: Translator) -> int:

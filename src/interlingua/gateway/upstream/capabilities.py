@@ -46,6 +46,10 @@ REFUSAL_MESSAGES: dict[RefusalKind, tuple[str, str]] = {
         "the requested reply is longer than the model allows: the gateway lowers the token limit of replies",
         "to avoid the first refusal, lower the limit of the client",
     ),
+    "no-constraint": (
+        "the server accepts no structural tag: the gateway sends requests without a constraint",
+        "vLLM needs 0.11 or newer with xgrammar, SGLang its xgrammar backend; `strict: off` avoids the first refusal",
+    ),
     "no-images": (
         "the model accepts no images: the gateway sends a note in the place of each image",
         "if the model has vision, start its server with it (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt)",
@@ -198,6 +202,8 @@ def _profile_changes(refusal: Refusal) -> dict[str, Any]:
             return {"unparsed_choices": ("auto", "required") if refusal.forced else ("auto",)}
         case "no-images":
             return {"vision": False}
+        case "no-constraint":
+            return {"constraint": "none"}
         case "no-thinking":
             return {"thinking_setting": False}
         case "reply-limit":

@@ -25,7 +25,7 @@ from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.trailing_markers import drop_trailing_markers
 
-__all__ = ["Channels"]
+__all__ = ["Channels", "ChannelsGrammar"]
 
 WHITESPACE_PATTERN = r"\s*+"
 MAX_RECIPIENT_CHARS = 256
@@ -86,14 +86,13 @@ class ChannelsGrammar:
     def __init__(self, shape: Channels, dialect_markers: tuple[str, ...]) -> None:
         self._shape = shape
         header_markers = tuple(filter(None, (shape.start, shape.channel, shape.constrain, shape.message)))
-        self._body_grammar = (
-            shape.body.grammar((*header_markers, *shape.ends, *dialect_markers)) if shape.body else None
-        )
-        self.openers = (*header_markers, *(self._body_grammar.openers if self._body_grammar else ()))
-        self.strays = (*shape.ends, *(self._body_grammar.strays if self._body_grammar else ()))
-        self.inner_markers = self._body_grammar.inner_markers if self._body_grammar else ()
+        self.body_grammar = shape.body.grammar((*header_markers, *shape.ends, *dialect_markers)) if shape.body else None
+        """The grammar of the calls in messages to tools, if they are not JSON arguments alone."""
+        self.openers = (*header_markers, *(self.body_grammar.openers if self.body_grammar else ()))
+        self.strays = (*shape.ends, *(self.body_grammar.strays if self.body_grammar else ()))
+        self.inner_markers = self.body_grammar.inner_markers if self.body_grammar else ()
         self.marker_roles = {
-            **(self._body_grammar.marker_roles if self._body_grammar else {}),
+            **(self.body_grammar.marker_roles if self.body_grammar else {}),
             **assign_roles(("opener", header_markers), ("closer", shape.ends)),
         }
         self.reads_json = False
@@ -112,7 +111,7 @@ class ChannelsGrammar:
             WHITESPACE_PATTERN,
             *literal_sequence(shape.message),
         )
-        call_openers = self._body_grammar.openers if self._body_grammar else ()
+        call_openers = self.body_grammar.openers if self.body_grammar else ()
         self._inner_header = Lookahead(inner_header)
         self._inner_header_and_tags = self._look_after(inner_header, call_openers)
         self._inner_header_and_call = self._look_after(inner_header, (*call_openers, OPENING_BRACE, *shape.ends))
@@ -175,8 +174,8 @@ class ChannelsGrammar:
         return header
 
     def _write_body(self, call: Call, number: int) -> str:
-        if self._body_grammar is not None:
-            return self._body_grammar.write((call,), number)
+        if self.body_grammar is not None:
+            return self.body_grammar.write((call,), number)
         self._arguments_reader.check_writable(call)
         return call.arguments
 
@@ -212,8 +211,8 @@ class ChannelsGrammar:
                 header = yield from self._read_header(next_opener, source, sink)
                 if header is not None:
                     yield from self._read_message(header, source, sink)
-            elif self._body_grammar is not None:
-                yield from self._body_grammar.read(next_opener, source, sink)
+            elif self.body_grammar is not None:
+                yield from self.body_grammar.read(next_opener, source, sink)
             source.discard_recording()
             sink.inside_calls = False
             # The start marker of the next message may be missing.
@@ -307,7 +306,7 @@ class ChannelsGrammar:
 
     def _can_be_call(self, parsed_header: MessageHeader, offer: ToolSet) -> bool:
         """Return whether the body may be the arguments of a call although the header has no recipient."""
-        if self._body_grammar is not None or offer.is_empty:
+        if self.body_grammar is not None or offer.is_empty:
             return False
         return parsed_header.guessed_tool is not None or (
             parsed_header.lacks_recipient and parsed_header.channel == self._call_channel
@@ -315,7 +314,7 @@ class ChannelsGrammar:
 
     def _read_tool_message(self, recipient: str, thinking: bool, source: TextBuffer, sink: EventSink) -> Read[None]:
         name, offer = self._header_parser.tool_name(recipient, sink.offer), sink.offer
-        if self._body_grammar is not None and not (yield from self._has_bare_arguments(source)):
+        if self.body_grammar is not None and not (yield from self._has_bare_arguments(source)):
             source.discard_recording()
             yield from self._read_calls_body(name, source, sink)
         elif sink.reject_call(name):
@@ -326,7 +325,7 @@ class ChannelsGrammar:
             source.discard_recording()
             yield from self._read_body(thinking, source, sink)
         else:
-            if self._body_grammar is not None:
+            if self.body_grammar is not None:
                 has_json = (yield from source.peek_after_space()) == OPENING_BRACE
                 problem = "without the tags of a call" if has_json else "with an empty body"
                 finding_kind = "no-separator" if has_json else "no-arguments"
@@ -411,13 +410,13 @@ class ChannelsGrammar:
                 continue
             if marker and (yield from self._read_quoted(marker, source, sink)):
                 continue
-            if not marker or self._body_grammar is None or sink.failed:
+            if not marker or self.body_grammar is None or sink.failed:
                 break
-            if marker in self._body_grammar.openers:
+            if marker in self.body_grammar.openers:
                 source.start_recording(marker)
-                yield from self._body_grammar.read(marker, source, sink)
+                yield from self.body_grammar.read(marker, source, sink)
                 source.discard_recording()
-            elif marker in self._body_grammar.strays:
+            elif marker in self.body_grammar.strays:
                 sink.report("stray-marker", f"{marker} outside a call: dropped")
             else:
                 break

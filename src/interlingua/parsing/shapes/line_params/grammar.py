@@ -29,7 +29,7 @@ from interlingua.parsing.shapes.line_params.values import ParamsReader
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS, NAME_PATTERN, valid_name
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["LineParams"]
+__all__ = ["LineParams", "LineParamsGrammar"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ class LineParamsGrammar:
     def _write_call(self, call: Call) -> str:
         if valid_name(call.name) is None or call.name.endswith(self._shape.name_end or NEWLINE):
             raise RenderError(f"{call.name!r} cannot be written as a name", "use letters, digits, '.', '-' and '_'")
-        params = [self._write_param(key, value) for key, value in read_members(call).items()]
+        params = [self.write_param(key, value) for key, value in read_members(call).items()]
         written = NEWLINE.join((self._shape.open[0] + call.name + self._shape.name_end, *params, self._shape.close[0]))
         # Before LF, a CR at the end of a value would be a part of the line break.
         return written.replace(NEWLINE, CRLF) if any(param.endswith("\r") for param in params) else written
 
-    def _write_param(self, key: str, value: Any) -> str:
+    def write_param(self, key: str, value: Any) -> str:
         if not is_key(key):
             raise RenderError(f"{key!r} cannot be written as a key", "use letters, digits, '.', '-' and '_'")
         text = value if isinstance(value, str) else write_json(value)

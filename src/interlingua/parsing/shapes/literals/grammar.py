@@ -32,7 +32,7 @@ from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_read
 from interlingua.parsing.shapes.tagged_params.tag import valid_name
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["Literals"]
+__all__ = ["Literals", "LiteralsGrammar"]
 
 PARAMS_OPENER = "{"
 SURPLUS_BRACKETS = ("}", "]", ")")
@@ -81,7 +81,7 @@ class LiteralsGrammar:
         any_name, prefixed_name = (r"()[^\s{}<]++",), (*literal_sequence(shape.prefix), *_NAME_PATTERNS)
         self._notation = self._make_notation(dialect_markers, any_name)
         self._notation_for_offer = self._make_notation(dialect_markers, prefixed_name, _NAME_PATTERNS[1:])
-        self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, sort_keys=shape.in_order)
+        self.writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, sort_keys=shape.in_order)
 
     def _make_notation(self, dialect_markers: tuple[str, ...], *names: PatternSequence) -> Notation:
         """Return the notation. `names` are patterns for the name of a call that follows a string."""
@@ -126,16 +126,14 @@ class LiteralsGrammar:
 
     def _write_call(self, call: Call) -> str:
         shape = self._shape
-        params = ",".join(
-            f"{key}:{self._write_value(value)}" for key, value in self._writer.ordered_items(read_members(call))
-        )
+        params = ",".join(self.write_param(key, value) for key, value in self.writer.ordered_items(read_members(call)))
         body = f"{shape.prefix}{call.name}{{{params}}}{shape.close}"
         check_reads_back(self, shape.open, body, [call], values_are_text=shape.quoted == "any")
         return shape.open + body
 
-    def _write_value(self, value: object) -> str:
+    def write_param(self, key: str, value: object) -> str:
         in_quotes = self._shape.quoted == "any" and not isinstance(value, str)
-        return self._writer.write_value(write_json(value) if in_quotes else value)
+        return f"{key}:{self.writer.write_value(write_json(value) if in_quotes else value)}"
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,7 +33,7 @@ from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_read
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
-__all__ = ["Pythonic"]
+__all__ = ["Pythonic", "PythonicGrammar"]
 
 LIST_OPENER, LIST_CLOSER = "[", "]"
 PARAMS_OPENER = "("
@@ -131,7 +131,7 @@ class PythonicGrammar:
                 ),
             ),
         )
-        self._writer = LiteralWriter(shape.quote, shape.words)
+        self.writer = LiteralWriter(shape.quote, shape.words)
 
     def _next_call_patterns(self) -> tuple[PatternSequence, ...]:
         """Return patterns from the end of the params of a call to the params of the next call.
@@ -168,8 +168,11 @@ class PythonicGrammar:
         return section.open + body + section.close
 
     def _write_call(self, call: Call) -> str:
-        params = (f"{key}={self._writer.write_value(value)}" for key, value in read_members(call).items())
-        return f"{call.name}({', '.join(params)})"
+        params = (self.write_param(key, value) for key, value in read_members(call).items())
+        return f"{call.name}({self.writer.comma.join(params)})"
+
+    def write_param(self, key: str, value: object) -> str:
+        return f"{key}={self.writer.write_value(value)}"
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 

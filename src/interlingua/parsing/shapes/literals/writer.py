@@ -48,7 +48,7 @@ class LiteralWriter:
             return null if value is None else true if value else false
         if isinstance(value, dict):
             members = (
-                f"{self._write_key(key)}{self.colon}{self.write_value(member, depth + 1)}"
+                f"{self.write_key(key)}{self.colon}{self.write_value(member, depth + 1)}"
                 for key, member in self.ordered_items(value)
             )
             return "{" + self.comma.join(members) + "}"
@@ -61,7 +61,8 @@ class LiteralWriter:
         items = list(members.items())
         return sorted(items, key=lambda item: item[0].lower()) if self.sort_keys else items
 
-    def _write_key(self, key: str) -> str:
+    def write_key(self, key: str) -> str:
+        """Write the key of a member of an object."""
         return key if not self.escapes and _BARE_KEY_PATTERN.fullmatch(key) else self._write_string(key)
 
     def _write_string(self, text: str) -> str:

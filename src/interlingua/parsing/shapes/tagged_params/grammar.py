@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
@@ -37,7 +37,7 @@ from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, Open
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["TaggedParams"]
+__all__ = ["TaggedParams", "TaggedParamsGrammar"]
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,12 @@ class TaggedParamsGrammar:
 
     def _write_call(self, call: Call, number: int) -> str:
         tag, gap = self._shape.call, self._shape.param_gap
-        params = "".join(gap + self._values.write(key, value) for key, value in read_members(call).items())
+        params = "".join(gap + self.write_param(key, value) for key, value in read_members(call).items())
         head = tag.write_head(call.name, self._shape.numbered, str(number), self._shape.number_first)
         return head + params + gap + tag.close[0]
+
+    def write_param(self, key: str, value: Any) -> str:
+        return self._values.write(key, value)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,1 @@
+"""Export formats: one module for each notation of a grammar, and for each description of a dialect."""

@@ -1,0 +1,136 @@
+"""Value types: what a grammar can know about the values of a JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = [
+    "ANY_VALUE",
+    "NO_VALUE",
+    "AnyValue",
+    "Array",
+    "Boolean",
+    "Constant",
+    "Member",
+    "Null",
+    "Number",
+    "Object",
+    "Reference",
+    "String",
+    "Union",
+    "ValueType",
+    "union",
+    "unwrap",
+]
+
+
+@dataclass(frozen=True)
+class AnyValue:
+    pass
+
+
+@dataclass(frozen=True)
+class Null:
+    pass
+
+
+@dataclass(frozen=True)
+class Boolean:
+    pass
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number. The limits are included in the range."""
+
+    is_integer: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class String:
+    min_length: int = 0
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One of the listed values, which are neither objects nor arrays."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array: items of these types first, then any number of others."""
+
+    first: tuple[ValueType, ...]
+    item: ValueType | None
+    """The type of all further items. None: there are none."""
+    min_items: int = 0
+    max_items: int | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    key: str
+    type: ValueType
+    is_required: bool
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object, with its members in this order."""
+
+    members: tuple[Member, ...]
+    other: ValueType | None
+    """The type of members with other keys. None: there are none."""
+
+
+@dataclass(frozen=True)
+class Union:
+    """A value of one of these types. Without types, there is no value."""
+
+    types: tuple[ValueType, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The type of a definition, which may contain itself."""
+
+    name: str
+    definitions: Mapping[str, ValueType] = field(repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        return self.definitions[self.name]
+
+
+ValueType: TypeAlias = AnyValue | Null | Boolean | Number | String | Constant | Array | Object | Union | Reference
+
+ANY_VALUE = AnyValue()
+NO_VALUE = Union(())
+
+
+def union(*types: ValueType) -> ValueType:
+    """Join types. All constants become one, and a value of any type makes the others superfluous."""
+    flat = [inner for type_ in types for inner in (type_.types if isinstance(type_, Union) else (type_,))]
+    if ANY_VALUE in flat:
+        return ANY_VALUE
+    joined: list[ValueType] = []
+    constants = tuple(value for type_ in flat if isinstance(type_, Constant) for value in type_.values)
+    for type_ in flat:
+        inner = Constant(constants) if isinstance(type_, Constant) else type_
+        if not any(inner is other or inner == other for other in joined):
+            joined.append(inner)
+    return joined[0] if len(joined) == 1 else Union(tuple(joined))
+
+
+def unwrap(type_: ValueType) -> ValueType:
+    """Return the type that a reference refers to; any other type unchanged."""
+    while isinstance(type_, Reference):
+        type_ = type_.type
+    return type_
