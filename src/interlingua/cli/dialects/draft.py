@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from interlingua.cli.common import console
 from interlingua.cli.common.two_columns import shorten
 from interlingua.cli.dialects.check import decode_arguments
 from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess, guess_dialect
+from interlingua.cli.dialects.drafting.tag_proposal import TagProposal, propose_tag
 from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, TOOLS, ProbeResult, probe_template
 from interlingua.cli.dialects.show import dialect_yaml
 from interlingua.errors import BadInput, InterlinguaError
@@ -19,7 +21,9 @@ from interlingua.errors import BadInput, InterlinguaError
 DESCRIPTION = """\
 Renders the chat template with a probe message (reasoning, text and two calls)
 and derives the dialect from the markers around them. Then parses the rendered
-message with the draft and reports whether the result equals the probe.
+message with the draft and reports whether the result equals the probe, and
+whether the draft's structural tag, which constrains the model to valid calls,
+accepts the message.
 
 Comments in the draft mark everything that is uncertain. Review them, and test
 the draft with real output of the model."""
@@ -27,10 +31,12 @@ EPILOG = """\
 examples:
   interlingua dialects draft chat_template.jinja
   interlingua dialects draft chat_template.jinja -o my_model.yaml
+  interlingua dialects draft chat_template.jinja --structural-tag tag.json > my_model.yaml
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
 
 This command needs jinja2: pip install 'interlingua[draft]'. The exit status is 1
-if no dialect can be derived, or if the draft does not parse the rendered message.
+if no dialect can be derived, or if the draft does not parse the rendered message,
+or if --structural-tag is given and the tag does not accept it.
 """
 BY_HAND_HINT = "write the dialect by hand, starting from a similar one: `interlingua dialects show NAME`"
 
@@ -38,6 +44,11 @@ BY_HAND_HINT = "write the dialect by hand, starting from a similar one: `interli
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("template", metavar="TEMPLATE", help="the chat template (Jinja); - for standard input")
     parser.add_argument("-o", "--output", metavar="FILE", help="file for the draft; default: standard output")
+    parser.add_argument(
+        "--structural-tag",
+        metavar="FILE",
+        help="also write the draft's structural tag, for the two tools of the probe; see `interlingua export --help`",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -54,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
             "sample", "The template renders it with different whitespace. The parser ignores that difference."
         )
     guess.notes[""] = _header_comment(args.template, problems)
-    _write_draft(dialect_yaml(dialect, guess.notes), args.output)
+    _write_file(dialect_yaml(dialect, guess.notes), args.output)
     if problems:
         raise BadInput(
             f"the draft does not parse what the template renders: {problems[0]}", f"correct it, or {BY_HAND_HINT}"
@@ -62,6 +73,7 @@ def run(args: argparse.Namespace) -> None:
     console.print_stderr(
         f"the draft parses what the template renders: {len(probe_result.calls)} of {len(probe_result.calls)} calls"
     )
+    _report_tag(propose_tag(dialect, guess), args.structural_tag)
     console.print_stderr("next: test it with real output of the model, see `interlingua dialects check --help`")
 
 
@@ -105,13 +117,25 @@ def round_trip_problems(dialect: il.Dialect, probe_result: ProbeResult, guess: D
     return problems
 
 
-def _write_draft(draft: str, path: str | None) -> None:
+def _report_tag(proposal: TagProposal, path: str | None) -> None:
+    """Report the structural tag, and write it if it has a file."""
+    if not proposal.problem:
+        console.print_stderr("its structural tag accepts what the template renders")
+        if path is not None:
+            _write_file(json.dumps(proposal.tag, ensure_ascii=False, indent=2) + "\n", path)
+    elif path is None:
+        console.print_stderr(f"note: {proposal.problem}")
+    else:
+        raise BadInput(proposal.problem, f"correct the draft, or {BY_HAND_HINT}")
+
+
+def _write_file(text: str, path: str | None) -> None:
     if path is None:
-        console.write(draft.encode())
+        console.write(text.encode())
         return
     try:
-        Path(path).write_text(draft, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(
-            f"cannot write {path}: {error.strerror}", "choose another file for -o, or leave -o out"
+            f"cannot write {path}: {error.strerror}", "choose another file, or leave the option out"
         ) from error
