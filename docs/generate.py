@@ -35,6 +35,7 @@ from interlingua.dialects.quoting import find_unquotable
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.exports.formats.dialect_json import dialect_schema
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import (
     Capture,
@@ -693,6 +694,11 @@ def inline_code(text: str) -> str:
     )
 
 
+def dialect_schema_page() -> str:
+    """JSON Schema of `interlingua export json`."""
+    return json.dumps(dialect_schema(), indent=2) + "\n"
+
+
 PAGES = {
     "findings.md": findings_page,
     "dialects.md": dialects_page,
@@ -706,6 +712,7 @@ PAGES = {
     "commands.md": commands_page,
     "verification.md": verification_page,
     "openapi.json": openapi_page,
+    "dialect.schema.json": dialect_schema_page,
 }
 
 if __name__ == "__main__":
