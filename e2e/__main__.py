@@ -3,6 +3,7 @@
     python -m e2e                                      all clients, APIs and dialects
     python -m e2e --only claude,codex --models kimi_k2
     python -m e2e --scenarios web-search,compaction    only these scenarios; `none`: only the usual task
+    python -m e2e --minutes 20                         a part of it; `--resume` continues
     python -m e2e --list
     python -m e2e --write                              also write the results to docs/clients.md
 
@@ -26,6 +27,7 @@ from e2e.clients import CLIENTS
 from e2e.gateway import GatewayPool
 from e2e.install import CannotInstall, install_clients
 from e2e.plain_servers import SERVERS
+from e2e.results import Results
 from e2e.run import Outcome, RunSpec, run
 from e2e.scenarios import SCENARIO_RUNS
 from e2e.table import describe_statuses, page, scenario_table, table
@@ -56,18 +58,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CannotInstall as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    started = time.monotonic()
-    outcomes, refusals = _run_all(specs, unable, args.jobs, args.keep)
-    seconds = time.monotonic() - started
+    results = Results(FOLDER / "results.jsonl", resume=args.resume)
+    green = {outcome.spec.name for outcome in results.outcomes(specs) if not outcome.why}
+    _run_all(_in_order([spec for spec in specs if spec.name not in green]), unable, results, args)
+    outcomes = results.outcomes(specs)
     print(table(outcomes))
     print(scenario_table(outcomes))
+    print(f"\n{describe_statuses(outcomes, results.refusals)}")
     if args.write:
         whole = len(_run_specs(MODELS)) + len(SCENARIO_RUNS)
-        args.write.write_text(page(outcomes, refusals, whole, datetime.now(UTC).date(), seconds), encoding="utf-8")
+        text = page(outcomes, results.refusals, whole, datetime.now(UTC).date(), results.seconds)
+        args.write.write_text(text, encoding="utf-8")
     red = [outcome for outcome in outcomes if outcome.why]
-    print(f"\n{describe_statuses(outcomes, refusals)}")
-    _log(f"{len(outcomes) - len(red)} of {len(outcomes)} runs are green, in {seconds:.0f} s")
-    return 1 if red or refusals else 0
+    left = len(specs) - len(outcomes)
+    _log(f"{len(outcomes) - len(red)} of {len(outcomes)} runs are green, in {results.seconds:.0f} s")
+    if left:
+        _log(f"{left} runs are left: --resume continues")
+    return 1 if red or left or results.refusals else 0
 
 
 def _run_specs(models: Sequence[str]) -> list[RunSpec]:
@@ -90,33 +97,42 @@ def _is_chosen(spec: RunSpec, args: argparse.Namespace) -> bool:
     return is_wanted and (not args.only or spec.client.name in args.only) and (not args.apis or spec.api in args.apis)
 
 
-def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: bool) -> tuple[list[Outcome], int]:
-    """Run all clients outside this repository: some search for a repository and its instructions for agents.
+def _in_order(specs: list[RunSpec]) -> list[RunSpec]:
+    """Return the runs model by model, those of plain servers first, so that a part of the test has whole columns."""
+    models = list(dict.fromkeys(spec.model for spec in specs))
+    return sorted(specs, key=lambda spec: (not spec.scenario.name, not spec.server, models.index(spec.model)))
 
-    Returns:
-        The results, and the number of requests that were refused and belong to no run.
-    """
+
+def _run_all(specs: list[RunSpec], unable: Mapping[str, str], results: Results, args: argparse.Namespace) -> None:
+    """Run all clients outside this repository: some search for a repository and its instructions for agents."""
     kept = FOLDER / "runs"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
 
-    def run_one(spec: RunSpec) -> Outcome:
-        if why := unable.get(spec.client.name):
-            return Outcome(spec, 0.0, why)
+    started = time.monotonic()
+
+    def run_one(spec: RunSpec) -> None:
+        if args.minutes and time.monotonic() - started > 60 * args.minutes:
+            return
         name = spec.name
+        if why := unable.get(spec.client.name):
+            results.add(Outcome(spec, 0.0, why))
+            return
         outcome = run(spec, pool.gateway(spec.server, spec.scenario.settings), FOLDER, folder / name)
+        results.add(outcome)
         result = f"failed: {outcome.why}" if outcome.why else "passed"
         _log(f"{name}: {result} ({outcome.seconds:.1f} s)")
-        if keep or outcome.why:
+        if args.keep or outcome.why:
             shutil.move(folder / name, kept / name)
         else:
             shutil.rmtree(folder / name, ignore_errors=True)
-        return outcome
 
     with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        with GatewayPool(kept) as pool, ThreadPoolExecutor(jobs) as threads:
-            return list(threads.map(run_one, specs)), pool.count_refusals()
+        with GatewayPool(kept) as pool:
+            with ThreadPoolExecutor(args.jobs) as threads:
+                list(threads.map(run_one, specs))
+            results.add_part(time.monotonic() - started, pool.count_refusals())
 
 
 def _log(text: str) -> None:
@@ -157,6 +173,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="only these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="number of clients that run at once; default: 2")
+    add("--minutes", type=float, default=0, metavar="N", help="start no run after N minutes; --resume continues")
+    add("--resume", action="store_true", help="do not repeat the green runs of the last test")
     add("--list", action="store_true", help="list the runs without starting them")
     add("--keep", action="store_true", help="also keep the folders of successful runs, in .e2e/runs")
     add("--write", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; default: docs/clients.md")

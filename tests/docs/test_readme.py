@@ -70,7 +70,7 @@ def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
     inspect_commands = [command for command in commands if "interlingua inspect" in command]
-    assert (len(commands), len(serve_commands), len(inspect_commands)) == (24, 3, 1)
+    assert (len(commands), len(serve_commands), len(inspect_commands)) == (26, 3, 1)
     shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from datetime import date
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from e2e.__main__ import DIALECTS, MODELS, main
+from e2e.__main__ import DIALECTS, MODELS, _run_all, main
 from e2e.client import Client, Launch, Task
 from e2e.clients import CLIENTS
 from e2e.gateway import Exchange, Gateway
 from e2e.plain_servers import SERVERS
+from e2e.results import Results
 from e2e.run import Outcome, RunSpec, run
 from e2e.scenario import PARALLEL_CALLS, Evidence, Scenario
 from e2e.scenarios import SCENARIO_RUNS
@@ -269,11 +271,49 @@ def test_empty_selection_is_an_error(capsys: pytest.CaptureFixture[str], args: l
 
 
 def test_page_is_written_to_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def succeed(specs: list[RunSpec], _: object, results: Results, __: object) -> None:
+        for spec in specs:
+            results.add(Outcome(spec, 1.0))
+
     monkeypatch.setattr("e2e.__main__.PAGE", tmp_path / "clients.md")
+    monkeypatch.setattr("e2e.__main__.FOLDER", tmp_path)
     monkeypatch.setattr("e2e.__main__.install_clients", lambda *_: {})
-    monkeypatch.setattr("e2e.__main__._run_all", lambda specs, *_: ([Outcome(one, 1.0) for one in specs], 0))
+    monkeypatch.setattr("e2e.__main__._run_all", succeed)
     assert main(["--only", "claude", "--write"]) == 0
     runs = len(MODELS) + sum(spec.client.name == "claude" for spec in SCENARIO_RUNS)
     assert f"{runs} of {runs} runs are\ngreen; only {runs} of " in (tmp_path / "clients.md").read_text()
     assert main(["--write", str(tmp_path / "other.md")]) == 0
     assert "green; all took" in (tmp_path / "other.md").read_text()
+
+
+def test_test_can_be_run_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def run_two(specs: list[RunSpec], _: object, results: Results, __: object) -> None:
+        for number, spec in enumerate(specs[:2]):
+            done.append(spec.name)
+            results.add(Outcome(spec, 1.0, "broken" if number else "", 3))
+        results.add_part(2.0, 0)
+
+    monkeypatch.setattr("e2e.__main__.FOLDER", tmp_path)
+    monkeypatch.setattr("e2e.__main__.install_clients", lambda *_: {})
+    monkeypatch.setattr("e2e.__main__._run_all", run_two)
+    options = ["--only", "claude", "--models", "kimi_k2,hermes,vllm"]
+    assert main(options) == 1
+    assert main([*options, "--resume"]) == 1  # the red one is repeated, and then the next one is red
+    first, second, third, fourth = done
+    assert SERVERS["vllm"].model.rpartition("/")[2] in first
+    assert (second, fourth) == (third, "claude-anthropic-messages-hermes")
+    assert main(options) == 1
+    assert done[4] == first
+
+
+def test_no_run_is_started_after_the_time(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl", resume=False)
+    spec = RunSpec(TOY, "openai-chat", "demo/kimi_k2")
+    args = argparse.Namespace(minutes=1e-12, jobs=1, keep=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("e2e.__main__.FOLDER", tmp_path)
+        _run_all([spec], {}, results, args)
+    assert results.outcomes([spec]) == []
+    assert results.seconds > 0
