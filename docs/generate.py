@@ -1,4 +1,4 @@
-"""Generate docs/reference from the code: `make docs`. A test checks that the pages are up to date."""
+"""Generate docs/reference from the code, and the diagrams: `make docs`. A test checks that the pages are up to date."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import msgspec
 
 import interlingua as il
 from docs.completion import completion_scripts
+from docs.diagrams import draw
 from docs.request_fields import FIELDS, translate_field
 from docs.verification_page import verification_page
 from interlingua import events, trace
@@ -34,6 +35,7 @@ from interlingua.dialects.quoting import find_unquotable
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.exports.formats.dialect_json import dialect_schema
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import (
     Capture,
@@ -692,6 +694,11 @@ def inline_code(text: str) -> str:
     )
 
 
+def dialect_schema_page() -> str:
+    """JSON Schema of `interlingua export json`."""
+    return json.dumps(dialect_schema(), indent=2) + "\n"
+
+
 PAGES = {
     "findings.md": findings_page,
     "dialects.md": dialects_page,
@@ -705,6 +712,7 @@ PAGES = {
     "commands.md": commands_page,
     "verification.md": verification_page,
     "openapi.json": openapi_page,
+    "dialect.schema.json": dialect_schema_page,
 }
 
 if __name__ == "__main__":
@@ -712,3 +720,4 @@ if __name__ == "__main__":
         (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")
     for path, script in completion_scripts().items():
         path.write_text(script, encoding="utf-8")
+    draw.write()

@@ -19,6 +19,7 @@ from interlingua.cli import main
 from interlingua.cli.dialects import check
 from interlingua.cli.dialects.draft import round_trip_problems, with_sample
 from interlingua.cli.dialects.drafting.dialect_guesser import guess_dialect
+from interlingua.cli.dialects.drafting.tag_proposal import propose_tag
 from interlingua.cli.dialects.drafting.template_probe import (
     CALL_ID_SETS,
     CALLS,
@@ -31,6 +32,7 @@ from interlingua.cli.dialects.drafting.template_probe import (
 from interlingua.core.reply import Reasoning, Text
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput
+from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 from tests.support.budget import sample
 from tests.support.paths import DATA, ROOT
 
@@ -261,10 +263,11 @@ def test_every_template_fixture_is_drafted() -> None:
 @pytest.mark.parametrize("name", DRAFTED)
 def test_draft(cli: Cli, tmp_path: Path, name: str) -> None:
     result = cli("dialects", "draft", TEMPLATES / f"{name}.jinja")
-    assert (result.status, result.err.splitlines()[1]) == (
-        0,
+    assert result.status == 0
+    assert result.err.splitlines()[1:3] == [
         "the draft parses what the template renders: 2 of 2 calls",
-    )
+        "its structural tag accepts what the template renders",
+    ]
     shape, *expected = DRAFTED[name]
     assert f"\n  {shape}:\n" in result.out
     assert all(words in result.out for words in expected)
@@ -280,6 +283,10 @@ def test_draft(cli: Cli, tmp_path: Path, name: str) -> None:
 
 NOT_GUESSED = {"cohere_cmd5", "functionary_v32", "minimax_m3", "muse", "step3"}
 """Their format cannot be derived from one turn, or has no shape of its own."""
+
+
+TAG_DIFFERS = {"cohere"}
+"""The white space between calls is not derived, so that the tag has other white space than the template."""
 
 
 def probe_result_for(dialect: il.Dialect) -> ProbeResult:
@@ -373,6 +380,49 @@ def test_draft_that_fails_the_round_trip_is_reported(cli: Cli, monkeypatch: pyte
     assert result.status == 1
     assert "It does NOT WORK yet: " in result.out.replace("\n# ", " ")
     assert "\nerror: the draft does not parse what the template renders: " in result.err
+
+
+def test_draft_writes_structural_tag(cli: Cli, tmp_path: Path) -> None:
+    tag = tmp_path / "tag.json"
+    result = cli("dialects", "draft", TEMPLATES / "hermes.jinja", "--structural-tag", tag)
+    assert (result.status, json.loads(tag.read_text("utf-8"))["type"]) == (0, "structural_tag")
+
+
+@pytest.mark.one_row_in(5)
+@pytest.mark.parametrize(
+    "dialect",
+    [dialect for dialect in il.dialects() if dialect.shape and dialect.name not in NOT_GUESSED],
+    ids=lambda dialect: dialect.name,
+)
+def test_structural_tags_of_drafts_accept_what_templates_render(dialect: il.Dialect) -> None:
+    guess = guess_dialect(probe_result_for(dialect))
+    proposal = propose_tag(with_sample(guess.build_dialect("x")), guess)
+    assert (proposal.tag is None) == bool(proposal.problem) == (dialect.name in TAG_DIFFERS), proposal.problem
+
+
+def test_structural_tag_that_refuses_the_rendering_is_not_written(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_line_break(dialect: il.Dialect) -> il.Dialect:  # parsed all the same, but not what the template renders
+        assert isinstance(dialect.shape, JsonEnvelope)
+        return dataclasses.replace(dialect, shape=dataclasses.replace(dialect.shape, lead="\n\n"), sample="")
+
+    monkeypatch.setattr("interlingua.cli.dialects.draft.with_sample", with_line_break)
+    refusal = "the structural tag for tool_choice 'auto' does not accept the assistant turn: "
+    result = cli("dialects", "draft", TEMPLATES / "hermes.jinja")
+    assert (result.status, result.err.splitlines()[2][: len(refusal) + 6]) == (0, f"note: {refusal}")
+    tag = tmp_path / "tag.json"
+    result = cli("dialects", "draft", TEMPLATES / "hermes.jinja", "--structural-tag", tag)
+    assert (result.status, tag.exists()) == (1, False)
+    assert f"error: {refusal}" in result.err
+
+
+def test_structural_tag_needs_a_template(cli: Cli, tmp_path: Path) -> None:
+    recorded = tmp_path / "reply.txt"
+    recorded.write_text(get_dialect("hermes").sample, "utf-8")
+    result = cli("dialects", "draft", recorded, "--structural-tag", tmp_path / "tag.json")
+    assert result.status == 1
+    assert "error: no structural tag: it is checked with a chat template" in result.err
 
 
 def test_draft_output_cannot_be_written(cli: Cli, tmp_path: Path) -> None:

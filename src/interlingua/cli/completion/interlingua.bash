@@ -39,7 +39,7 @@ _shtab_interlingua_explain_option_strings=(-h --help --severity --json)
 _shtab_interlingua_request_option_strings=(-h --help --from --to --upstream --model --strict --quiet --json)
 _shtab_interlingua_dialects_show_option_strings=(-h --help)
 _shtab_interlingua_dialects_check_option_strings=(-h --help --dialect --cuts --seed --json)
-_shtab_interlingua_dialects_draft_option_strings=(-h --help -o --output)
+_shtab_interlingua_dialects_draft_option_strings=(-h --help -o --output --structural-tag)
 _shtab_interlingua_dialects_option_strings=(-h --help --json)
 _shtab_interlingua_export_option_strings=(-h --help --dialect --model --tools --tool-choice --no-parallel --no-thinking --prefill --start-anchor)
 _shtab_interlingua_cassettes_show_option_strings=(-h --help)
@@ -100,6 +100,7 @@ _shtab_interlingua_dialects_check_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_interlingua_dialects_draft_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_interlingua_dialects_draft__o_COMPGEN=_shtab_compgen_files
 _shtab_interlingua_dialects_draft___output_COMPGEN=_shtab_compgen_files
+_shtab_interlingua_dialects_draft___structural_tag_COMPGEN=_shtab_compgen_files
 _shtab_interlingua_export___tools_COMPGEN=_shtab_compgen_files
 _shtab_interlingua_cassettes_import_pos_0_COMPGEN=_shtab_compgen_files
 

@@ -51,7 +51,7 @@ function _shtab_interlingua_using
 end
 
 set -g _shtab_interlingua_commands serve run start stop reload status logs config 'config init' 'config check' 'config show' 'config schema' doctor verify 'verify card' 'verify samples' parse render translate captures 'captures list' 'captures show' explain request dialects 'dialects show' 'dialects check' 'dialects draft' export cassettes 'cassettes show' 'cassettes check' 'cassettes import' completion faults 'faults list' 'faults serve' 'faults engine' 'faults check'
-set -g _shtab_interlingua_opts_with_value --against --api --arguments --base-url --capture --captures --client --config --context --cuts --delivery --dialect --extra --fail-under --faults --from --host --html --hybrid --key-env --kind --limit --log --log-format --log-level --markdown --max-tokens --max-total-tokens --model --model-prefix --modes --name --only --output --parallel --patience --port --prefill --price --reasoning --record --replay --resume --retries --samples --seed --severity --share --start-anchor --temperature --timeout --to --tool-choice --tools --upstream --upstream-api --upstream-key-env --upstream-profile --url --workers -n -o
+set -g _shtab_interlingua_opts_with_value --against --api --arguments --base-url --capture --captures --client --config --context --cuts --delivery --dialect --extra --fail-under --faults --from --host --html --hybrid --key-env --kind --limit --log --log-format --log-level --markdown --max-tokens --max-total-tokens --model --model-prefix --modes --name --only --output --parallel --patience --port --prefill --price --reasoning --record --replay --resume --retries --samples --seed --severity --share --start-anchor --structural-tag --temperature --timeout --to --tool-choice --tools --upstream --upstream-api --upstream-key-env --upstream-profile --url --workers -n -o
 
 complete -c interlingua -e
 complete -c interlingua -f
@@ -295,6 +295,7 @@ complete -c interlingua -n '_shtab_interlingua_using dialects check; and test $_
 complete -c interlingua -n '_shtab_interlingua_using dialects; and test $_shtab_interlingua_npos -eq 0' -a draft -d 'Drafts a dialect file for a model, from one of these:'
 complete -c interlingua -n '_shtab_interlingua_using dialects draft' -s h -l help -d 'show this help message and exit'
 complete -c interlingua -n '_shtab_interlingua_using dialects draft' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'file for the draft; default: standard output'
+complete -c interlingua -n '_shtab_interlingua_using dialects draft' -l structural-tag -xka "(__fish_complete_path (commandline -ct))" -d 'also write the draft'"'"'s structural tag, for the two tools of the probe; see `interlingua export --help`'
 complete -c interlingua -n '_shtab_interlingua_using dialects draft; and test $_shtab_interlingua_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a template, a model folder, or recorded replies; - for standard input'
 complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a export -d 'Prints what a dialect allows, for a program that constrains or parses a model'
 complete -c interlingua -n '_shtab_interlingua_using export' -s h -l help -d 'show this help message and exit'

@@ -244,6 +244,7 @@ _shtab_interlingua_dialects_check_defaults_added=0
 _shtab_interlingua_dialects_draft_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[file for the draft\; default\: standard output]:FILE:_files"
+  "--structural-tag[also write the draft\'s structural tag, for the two tools of the probe\; see \`interlingua export --help\`]:FILE:_files"
   ":a template, a model folder, or recorded replies\; - for standard input:_files"
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from pathlib import Path
 
 import interlingua as il
@@ -25,6 +26,7 @@ from interlingua.cli.dialects.drafting.recording_guesser import (
     guess_from_recording,
     recording_problems,
 )
+from interlingua.cli.dialects.drafting.tag_proposal import TagProposal, propose_tag
 from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, TOOLS, ProbeResult, probe_template
 from interlingua.cli.dialects.show import dialect_yaml
 from interlingua.errors import BadInput, InterlinguaError
@@ -46,13 +48,14 @@ uncertain. Review them, and test the draft with real output of the model."""
 EPILOG = """\
 examples:
   interlingua dialects draft chat_template.jinja -o my_model.yaml
-  interlingua dialects draft tokenizer_config.json
+  interlingua dialects draft tokenizer_config.json --structural-tag tag.json
   interlingua dialects draft ~/models/Acme-7B-Instruct
   interlingua dialects draft recorded.sse
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
 
 Templates need jinja2: pip install 'interlingua[draft]'. The exit status is 1 if
-no dialect can be derived, or if the draft does not parse what it was made from.
+no dialect can be derived, if the draft does not parse what it was made from, or
+if --structural-tag is given and the tag does not accept what the template renders.
 """
 BY_HAND_HINT = "write the dialect by hand, starting from a similar one: `interlingua dialects show NAME`"
 
@@ -62,6 +65,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "source", metavar="SOURCE", help="a template, a model folder, or recorded replies; - for standard input"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="file for the draft; default: standard output")
+    parser.add_argument(
+        "--structural-tag",
+        metavar="FILE",
+        help="also write the draft's structural tag, for the two tools of the probe; see `interlingua export --help`",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -69,13 +77,17 @@ def run(args: argparse.Namespace) -> None:
     console.print_stderr(f"took {source.description}")
     with progress("drafting"):  # a recording is parsed in every dialect
         draft = _draft_template(source) if isinstance(source, TemplateSource) else _draft_recording(source)
-    _write_draft(draft.text, args.output)
+    _write_file(draft.text, args.output)
     if draft.problems:
         raise BadInput(
             f"the draft does not parse {draft.subject}: {draft.problems[0]}", f"correct it, or {BY_HAND_HINT}"
         )
     for line in draft.messages:
         console.print_stderr(line)
+    if draft.tag is not None:
+        _report_tag(draft.tag, args.structural_tag)
+    elif args.structural_tag is not None:
+        raise BadInput("no structural tag: it is checked with a chat template", "draft from a chat template")
     console.print_stderr("next: test it with real output of the model, see `interlingua dialects check --help`")
 
 
@@ -87,6 +99,8 @@ class Draft:
     """What the draft has to parse."""
     messages: list[str]
     problems: list[str]
+    tag: TagProposal | None = None
+    """The structural tag of the dialect; None for a draft from recorded replies, which show no turn without calls."""
 
 
 # ── chat templates ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,9 +121,8 @@ def _draft_template(source: TemplateSource) -> Draft:
     subject = "what the template renders"
     guess.notes[""] = _header_comment(source.description, subject, problems)
     count = len(probe_result.calls)
-    return Draft(
-        dialect_yaml(dialect, guess.notes), subject, [f"the draft parses {subject}: {count} of {count} calls"], problems
-    )
+    messages = [f"the draft parses {subject}: {count} of {count} calls"]
+    return Draft(dialect_yaml(dialect, guess.notes), subject, messages, problems, propose_tag(dialect, guess))
 
 
 def _header_comment(description: str, subject: str, problems: list[str]) -> str:
@@ -196,13 +209,25 @@ def _recording_draft(
 # ── output ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _write_draft(draft: str, path: str | None) -> None:
+def _report_tag(proposal: TagProposal, path: str | None) -> None:
+    """Report the structural tag, and write it if it has a file."""
+    if not proposal.problem:
+        console.print_stderr("its structural tag accepts what the template renders")
+        if path is not None:
+            _write_file(json.dumps(proposal.tag, ensure_ascii=False, indent=2) + "\n", path)
+    elif path is None:
+        console.print_stderr(f"note: {proposal.problem}")
+    else:
+        raise BadInput(proposal.problem, f"correct the draft, or {BY_HAND_HINT}")
+
+
+def _write_file(text: str, path: str | None) -> None:
     if path is None:
-        console.write(draft.encode())
+        console.write(text.encode())
         return
     try:
-        Path(path).write_text(draft, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(
-            f"cannot write {path}: {error.strerror}", "choose another file for -o, or leave -o out"
+            f"cannot write {path}: {error.strerror}", "choose another file, or leave the option out"
         ) from error
