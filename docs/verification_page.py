@@ -33,7 +33,7 @@ METRICS = (
         "schema (`schema_accuracy` of K2-Vendor-Verifier, ToolCalls-Accuracy of MiniMax-Provider-Verifier; these count "
         "a call of a tool without a schema as invalid)",
     ),
-    ("finish reason", "replies whose finish reason matches their content, of all replies"),
+    ("finish reason", "replies with a finish reason that matches their content, of all replies"),
     (
         "more than thinking",
         "requests whose reply is not thinking alone (Response-Success-Rate Not Only Reasoning of "

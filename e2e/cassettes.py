@@ -64,15 +64,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _record_and_replay(spec: RunSpec, keep: Path | None, fixture: Path | None) -> str:
     """Run a client twice. Return the problem; "": none."""
-    name = f"{spec.client.name}-{spec.api}-{spec.model.rpartition('/')[2]}"
-    halves = secrets.token_hex(8), secrets.token_hex(8)
+    name = spec.name
+    token = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
         cassette, work = folder / "cassette", folder / "run"  # the same folder: its path is a part of the requests
         outcomes = []
         for step, options in (("record", ["--demo", "--record"]), ("replay", ["--replay"])):
             with serve(folder / step, *options, str(cassette)) as gateway:
-                outcomes.append(run(spec, gateway, FOLDER, work, halves).why)
+                outcomes.append(run(spec, gateway, FOLDER, work, token).why)
             shutil.rmtree(work, ignore_errors=True)
         recordings = len(load_cassette(cassette)) if cassette.exists() else 0
         problem = next(filter(None, outcomes), "") or _find_difference(folder / "record", folder / "replay")

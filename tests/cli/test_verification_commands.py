@@ -150,6 +150,17 @@ def test_doctor_reads_the_settings(cli: Cli, healthy: str, faulty: str) -> None:
     assert cli("doctor", "--model", "one").status == 0
 
 
+def test_doctor_names_the_models_that_it_leaves_out(cli: Cli, healthy: str) -> None:
+    models = "".join(f"  m{n}: {{ upstream: own, model: {name} }}\n" for n, name in enumerate([MODEL, "b", "c", "d"]))
+    Path("many.yaml").write_text(f"upstreams:\n  own: {{ url: '{healthy}' }}\nmodels:\n{models}", encoding="utf-8")
+    assert "note: own: not checked, use --model: d\n" in cli("doctor", "--config", "many.yaml").err
+
+
+@pytest.mark.parametrize("command", ["doctor", "verify", "verify card", "verify samples", "faults engine"])
+def test_help_fits_80_columns(cli: Cli, command: str) -> None:
+    assert max(map(len, cli(*command.split(), "--help").out.splitlines())) <= 80
+
+
 def test_config_check_online(cli: Cli, healthy: str) -> None:
     Path("interlingua.yaml").write_text(f"upstreams: {{good: {{url: {healthy}}}}}\n", encoding="utf-8")
     result = cli("config", "check", "--online")

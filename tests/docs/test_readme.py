@@ -16,6 +16,7 @@ from interlingua.dialects.registry import get_dialect
 from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
 from tests.support.scripted_engine import run_engine
+from tests.support.upstream_server import UpstreamServer, send_response
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
@@ -55,16 +56,19 @@ FILES = {
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
     "interlingua.yaml": "demo: true\n",
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
-    "chat_template.jinja": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
+    "tokenizer_config.json": json.dumps(
+        {"chat_template": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8")}
+    ),
 }
+MODELS = {"data": [{"id": "Qwen/Qwen3-Coder-30B-A3B-Instruct", "owned_by": "vllm"}]}
 
 
-def test_commands_run(tmp_path: Path) -> None:
+def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(serve_commands)) == (22, 3)
+    assert (len(commands), len(serve_commands)) == (25, 3)
     shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -73,13 +77,18 @@ def test_commands_run(tmp_path: Path) -> None:
     for command in serve_commands:
         with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
+    upstream.add("None", send_response("200 OK", json.dumps(MODELS).encode()))  # GET requests name no model
+    replaced = {
+        "curl -sN …": "cat recorded.sse",
+        "interlingua": f"{sys.executable} -m interlingua",
+        "run claude --upstream http://localhost:8000/v1": f"run claude --upstream {upstream.url}",
+        "--model NAME": "--limit 4",
+    }
     with run_engine() as engine_url:
         for command in [command for command in commands if command not in serve_commands]:
-            line = command.replace("curl -sN …", "cat recorded.sse").replace(
-                "interlingua", f"{sys.executable} -m interlingua"
-            )
-            if "--base-url" in line:
-                line = line.replace("http://localhost:8000/v1", engine_url).replace("--model NAME", "--limit 4")
+            line = command
+            for shown, real in {**replaced, "http://localhost:8000/v1": engine_url}.items():
+                line = line.replace(shown, real)
             ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert ran.returncode == 0, f"{command}\n{ran.stderr}"
     assert ran.stderr == "1 of 1 right\n"

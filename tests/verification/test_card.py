@@ -6,11 +6,13 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlingua.dialects.registry import list_dialects
 from interlingua.verification.attribution import CAUSES, Attribution
 from interlingua.verification.card import Card, build_card
+from interlingua.verification.card.advice import advise
 from interlingua.verification.card.card import LatencyCurve
 from interlingua.verification.card.comparison import (
     compare_runs,
@@ -102,9 +104,26 @@ def test_terminal_card_fits_the_width(width: int) -> None:
     assert max(map(len, terminal_text(CARD, width).splitlines())) <= width
 
 
-def test_advice_names_the_flags_of_the_engine() -> None:
-    advice = next(cause.advice for cause in CARD.causes if cause.cause == "engine-parser")
-    assert "--enable-auto-tool-choice --tool-call-parser kimi_k2" in advice
+@pytest.mark.parametrize(
+    ("cause", "engine", "remaining", "advice"),
+    [
+        (
+            "engine-parser",
+            "vllm",
+            [(), ()],
+            "--tool-call-parser kimi_k2, or put Interlingua in front of it, which makes all of",
+        ),
+        ("engine-parser", "vllm", [(), ("no-call",)], "which makes 1 of them right"),
+        ("engine-parser", "vllm", [("no-call",)], "--tool-call-parser kimi_k2, or without a tool parser"),
+        ("engine-parser", "", [()], "Put Interlingua in front of it, which makes all of them right."),
+        ("engine-parser", "", [("no-call",)], "Only the server can correct this"),
+        ("transport", "", [(), ("no-call",)], "which makes 1 of them right. The others need a retry"),
+        ("transport", "", [("no-call",)], "What is lost cannot be restored"),
+    ],
+)
+def test_advice_promises_only_what_was_seen(cause: Any, engine: str, remaining: list[Any], advice: str) -> None:
+    results = [result(n, cause, corrected_failures=kinds) for n, kinds in enumerate(remaining)]
+    assert advice in advise(cause, results, msgspec.structs.replace(HEADER, engine=engine))
 
 
 def test_partial_run_is_marked() -> None:

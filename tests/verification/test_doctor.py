@@ -8,6 +8,7 @@ import struct
 import zlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlingua.dialects.registry import get_dialect
@@ -19,7 +20,7 @@ from interlingua.verification.doctor import UpstreamReport, examine
 from interlingua.verification.doctor.probe_samples import IMAGE
 from interlingua.verification.probing.engine_sender import EngineSender
 from interlingua.verification.probing.sender import Json
-from interlingua.verification.recording import Recording
+from interlingua.verification.recording import Arrival, Recording
 from interlingua.wires import WIRES
 
 KIMI = get_dialect("kimi_k2")
@@ -101,7 +102,8 @@ def test_consequences_are_not_repeated(fault: str) -> None:
 
 def test_wrong_parser_of_sglang_is_named() -> None:
     """SGLang names its parser: here that of Kimi K2 for another model."""
-    report = report_on(EngineSender(engine(kind="sglang", dialect="hermes")), "demo/hermes", dialect="hermes")
+    sender = OtherParser(engine(kind="sglang", dialect="hermes"))
+    report = report_on(sender, "demo/hermes", dialect="hermes")
     found = next(result for result in report.checks if result.check == "tool call, whole")
     assert (found.status, "--tool-call-parser hermes" in found.fix) == ("odd", True)
 
@@ -116,6 +118,30 @@ def test_small_window_is_odd() -> None:
     report = report_on(SmallWindow(engine()))
     found = next(result for result in report.checks if result.check == "window")
     assert (found.status, "--max-model-len" in found.fix) == ("odd", True)
+
+
+class OtherParser(EngineSender):
+    async def call_server(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        answer = await super().call_server(path, body)
+        return answer | {"tool_call_parser": "kimi_k2"} if answer and "tool_call_parser" in answer else answer
+
+
+class CollectedEvents(EngineSender):
+    """Sender to which all events of a stream arrive together, after some time."""
+
+    seconds = 0.0
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        arrivals = (Arrival(len(recording.body), self.seconds),)
+        return msgspec.structs.replace(recording, arrivals=arrivals, seconds=self.seconds)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.05, "ok"), (2.0, "odd")])
+def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, status: str) -> None:
+    sender = CollectedEvents(engine())
+    sender.seconds = seconds
+    assert statuses(report_on(sender))["stream"] == status
 
 
 class SmallWindow(EngineSender):

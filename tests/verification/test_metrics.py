@@ -75,6 +75,15 @@ def test_schema_accuracy_and_finish_rate() -> None:
     assert metrics.success == Rate(9, 10)
 
 
+def test_finish_reason_is_there_and_matches() -> None:
+    results = [
+        finished(0, "stop"),
+        finished(1, "stop", failures=(Failure("finish-reason", "1 call"),)),
+        finished(2, ""),
+    ]
+    assert compute_metrics(results).finish_reason == Rate(1, 3)
+
+
 def test_success_rate_counts_attempts() -> None:
     """MiniMax-Provider-Verifier divides by all attempts: nine successes of thirteen requests."""
     results = [finished(n, "stop") for n in range(8)]

@@ -90,6 +90,11 @@ def test_schema_of_kimi_vendor_verifier_becomes_a_tool(schema: Any, parameters: 
         ([json.dumps({"messages": [USER]}), "{"], "line 2 is not JSON"),
         ([json.dumps({"id": "x", "request": {"messages": []}, "expect": {"reply": "song"}})], "line 1 is not a sample"),
         ([json.dumps({"id": "x", "request": {}, "expected_prompt_tokens": "many"})], "should be a positive number"),
+        (["version https://git-lfs.github.com/spec/v1", "size 5"], "line 1 is a Git LFS pointer"),
+        (
+            [json.dumps({"id": "x", "request": {"messages": ["fixture://a.png"]}, "expected_prompt_tokens": 5})],
+            "line 1 needs an image",
+        ),
         ([json.dumps({"id": "x", "request": {"messages": []}})] * 2, "1 ids occur more than once"),
     ],
 )

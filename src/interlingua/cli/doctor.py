@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.gateway_options import settings_from_args
-from interlingua.cli.common.two_columns import Style, Styler, style_for
 from interlingua.cli.common.upstream_options import add_target_options
+from interlingua.common.ansi import Style, Styler
 from interlingua.errors import UnknownModel, UsageError
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Checks an upstream, or all upstreams of the settings: can it be reached, is the
-key right, which server and version is it, has it the model, does it stream, does
-the model see the tools and call them, does the server parse the calls, and what
-else does it support. One real call is made in each of its APIs. It changes
-nothing, and takes less than 20 seconds and a few thousand tokens for each model.
+key right, which server and version is it, has it the model, does it stream,
+does the model see the tools and call them, does the server parse the calls, and
+what else does it support. One real call is made in each of its APIs. It changes
+nothing, and takes less than 20 seconds and a few thousand tokens for each
+model.
 
 Each line is one of:
 
@@ -37,10 +38,11 @@ Each line is one of:
 EPILOG = """\
 examples:
   interlingua doctor --base-url http://localhost:8000/v1
-  interlingua doctor --base-url https://openrouter.ai/api/v1 --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
-  interlingua doctor                              the upstreams of ./interlingua.yaml
+  interlingua doctor --base-url https://openrouter.ai/api/v1 \\
+      --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
+  interlingua doctor                   the upstreams of ./interlingua.yaml
   interlingua doctor --config gateway.yaml --model sonnet --json
-  interlingua config check --online               the same, after the check of the settings
+  interlingua config check --online    the same, after a check of the settings
 
 exit status:
   0  nothing is wrong
@@ -52,7 +54,7 @@ MAX_MODELS_PER_UPSTREAM = 3
 """Models of the settings that are checked at each upstream, unless --model names one."""
 NAME_WIDTH = 20
 NO_UPSTREAM_HINT = "for example: --base-url http://localhost:8000/v1, or --config FILE"
-_STATUS_STYLES = {"ok": Style.SENT, "odd": Style.FINDING, "wrong": Style.FAILED, "skipped": Style.FAINT}
+_STATUS_STYLES = {"ok": Style.GOOD, "odd": Style.WARNING, "wrong": Style.ERROR, "skipped": Style.FAINT}
 _STATUS_WORDS = {"skipped": "–"}
 
 
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     loaded = settings_from_args(args)
     for note in loaded.notes:
-        console.print_stderr(f"note: {console.printable(note)}")
+        console.print_note(note)
     if not loaded.settings.upstreams:
         raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
     routes = routes_for(loaded)
@@ -88,7 +90,7 @@ def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespac
     if args.json:
         console.write_json([msgspec.to_builtins(report) for report in reports])
     else:
-        styler = style_for(console.stdout_is_terminal())
+        styler = terminal.stdout_styler()
         lines = [line for report in reports for line in _report_lines(report, styler)]
         console.write("".join(f"{line}\n" for line in lines).encode())
     counts = {status: sum(report.count(status) for report in reports) for status in ("ok", "odd", "wrong")}
@@ -115,6 +117,9 @@ def _routes_to_examine(
     examined: list[tuple[Route, Callable[[str], Route] | None]] = []
     for name in names:
         configured = [route for route in routes.configured_routes(name) if "*" not in route.model]
+        if len(configured) > MAX_MODELS_PER_UPSTREAM:
+            rest = ", ".join(route.model for route in configured[MAX_MODELS_PER_UPSTREAM:])
+            console.print_stderr(f"note: {name}: not checked, use --model: {console.printable(rest)}")
         if configured:
             examined += [(route, None) for route in configured[:MAX_MODELS_PER_UPSTREAM]]
         else:
@@ -146,7 +151,7 @@ async def _examine_all(
 
 
 def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
-    width = console.terminal_width()
+    width = terminal.terminal_width()
     title = f"{report.name}: {report.model or 'no model'}" if report.model else report.name
     yield styler(console.printable(title), Style.HEADING)
     yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)

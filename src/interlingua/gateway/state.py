@@ -16,9 +16,11 @@ from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.observability.capture_writer import CaptureWriter
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
+from interlingua.gateway.observability.failing_models import FailingModels
+from interlingua.gateway.observability.gateway_status import FailingModelStatus
 from interlingua.gateway.observability.log import GatewayLog
-from interlingua.gateway.observability.metrics import Metrics
+from interlingua.gateway.observability.metrics import Metrics, ModelLabels
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.response_store.store import ResponseStore
@@ -65,7 +67,7 @@ class ActiveConfig(msgspec.Struct, frozen=True):
         With fewer than two API keys there is only one client. Then its thinking stays valid if its API key changes, as
         `interlingua run` changes it at each start.
         """
-        is_shared = len(set(self.settings.keys)) > 1
+        is_shared = len(set(self.settings.client_keys.values())) > 1
         return hmac.digest(self.seal_key, client_id.encode(), sha256) if is_shared else self.seal_key
 
     def owner_for(self, client_id: str) -> str:
@@ -139,10 +141,14 @@ class GatewayState:
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
+            model_labels=ModelLabels(
+                lambda: self.config.routes.configured_models, lambda text: self.config.redactor.redact_text(text)
+            ),
         )
         self.client_limiter = ClientLimiter(memory.series)
         self.token_calibration = EstimateCalibration(events=memory.events)
         self.retry_policies = RetryPolicies(self._on_circuit_change, events=memory.events)
+        self.failing_models = FailingModels(self._on_model_failing, self._on_model_recovered, events=memory.events)
         self.capabilities = CapabilityMemory(self._on_capability_learned)
         self.server_probes = ServerProbes(self.run_in_background, self._on_server_detected)
         self.session: aiohttp.ClientSession | None = None
@@ -214,6 +220,24 @@ class GatewayState:
             self.log.error("circuit breaker opened", upstream=upstream, model=model, failures=failures)
         else:
             self.log.info("circuit breaker closed", upstream=upstream, model=model)
+
+    def _on_model_failing(self, attempt: FailedAttempt) -> None:
+        self.log.error(
+            "upstream failing",
+            upstream=attempt.upstream,
+            model=attempt.model,
+            kind=attempt.kind,
+            reason=attempt.reason,
+        )
+
+    def _on_model_recovered(self, failing: FailingModelStatus) -> None:
+        self.log.info(
+            "upstream recovered",
+            upstream=failing.upstream,
+            model=failing.model,
+            failed_attempts=failing.attempts,
+            seconds=failing.seconds,
+        )
 
     def _on_capability_learned(self, route: Route, message: str, hint: str) -> None:
         self.log.info(message, upstream=route.name, model=route.model, hint=hint)

@@ -314,7 +314,7 @@ def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, 
         assert not any("function_call" in event.type for event in events)
         (added,) = (event for event in events if event.type == "response.output_text.annotation.added")
         part = next(event.part for event in events if event.type == "response.content_part.done")
-        assert [added.annotation] == [annotation.to_dict() for annotation in part.annotations]
+        assert [added.annotation.to_dict()] == [annotation.to_dict() for annotation in part.annotations]
         response = events[-1].response
     else:
         response = client.responses.create(**fields)

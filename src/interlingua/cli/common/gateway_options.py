@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from interlingua.core.wire_traits import DEFAULT_WIRE
-from interlingua.gateway.settings.loader import LoadedSettings, load_settings
+from interlingua.gateway.settings.loader import LoadedSettings, read_settings
 from interlingua.gateway.settings.overrides import Flags
 from interlingua.wires import WIRES
 
@@ -87,8 +87,11 @@ def add_observability_options(parser: argparse.ArgumentParser) -> None:
 def settings_from_args(
     args: argparse.Namespace, environment: Mapping[str, str] | None = None, **overrides: str
 ) -> LoadedSettings:
-    """Load the settings from the file, the environment, these options and `overrides`; the latter win."""
+    """Read the settings from the file, the environment, these options and `overrides`; the latter win.
+
+    What cannot be read is in `problems`; `check_settings` raises it, together with all other mistakes.
+    """
     flags = {name: getattr(args, name, None) or "" for name in Flags.__struct_fields__}
-    return load_settings(
+    return read_settings(
         args.config, os.environ if environment is None else environment, Flags(**{**flags, **overrides})
     )

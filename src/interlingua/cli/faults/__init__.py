@@ -17,15 +17,15 @@ COMMANDS = {
     "check": CommandEntry("interlingua.cli.faults.check", "test a gateway that has the fault server as its upstream"),
 }
 DESCRIPTION = """\
-42 faults of upstreams and clients, each with one or more scenarios. `serve` runs
-an upstream that injects the fault that the model name selects. `check` sends
-requests to a gateway in front of that upstream, and rates the replies. It works
-with any gateway. `engine` runs a model server with a fault in one of its
+42 faults of upstreams and clients, each with one or more scenarios. `serve`
+runs an upstream that injects the fault that the model name selects. `check`
+sends requests to a gateway in front of that upstream, and rates the replies. It
+works with any gateway. `engine` runs a model server with a fault in one of its
 stages, for `doctor` and `verify`."""
 EPILOG = """\
 examples:
   interlingua faults list
-  interlingua faults serve                          prints how to configure a gateway for it
+  interlingua faults serve    prints how to configure a gateway for it
   interlingua faults check http://127.0.0.1:8484
 """
 

@@ -10,16 +10,16 @@ from interlingua.cli.common import console
 from interlingua.errors import BadInput, UsageError, suggestion_hint
 
 DESCRIPTION = """\
-Listens on loopback and imitates a model server with a scripted model. One of its
-stages can be at fault, so that the cause of each failure is known: try `doctor`
-and `verify` with it. Without a fault, every stage works. Several faults,
-separated by commas, affect a --share of the conversations each."""
+Listens on loopback and imitates a model server with a scripted model. One of
+its stages can be at fault, so that the cause of each failure is known: try
+`doctor` and `verify` with it. Without a fault, every stage works. Several
+faults, separated by commas, affect a --share of the conversations each."""
 EPILOG = """\
 examples:
   interlingua faults engine --list
-  interlingua faults engine parser-missing                  a vLLM without a tool parser
+  interlingua faults engine parser-missing    a vLLM without a tool parser
   interlingua faults engine parser-of-another-model --dialect qwen3_coder
-  interlingua faults engine truncates-silently,finish-stop --share 0.3 --kind provider
+  interlingua faults engine truncates-early,finish-stop --share 0.3
 
   interlingua doctor --base-url http://127.0.0.1:8586/v1
   interlingua verify --base-url http://127.0.0.1:8586/v1 --html card.html

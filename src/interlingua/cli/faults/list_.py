@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 
 if TYPE_CHECKING:
     from interlingua.faults.checker.scenario import FaultRow, Scenario
@@ -38,8 +37,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         console.write_json([_as_json(scenario, row.title) for row in rows for scenario in row.scenarios])
         return
-    width = console.terminal_width()
-    console.write("".join(f"{line}\n" for line in _lines(rows, width)).encode())
+    console.write("".join(f"{line}\n" for line in _lines(rows)).encode())
 
 
 def _recorded_rows(rows: list[FaultRow]) -> list[FaultRow]:
@@ -56,10 +54,10 @@ def _as_json(scenario: Scenario, fault: str) -> dict[str, object]:
     return {**fields, "happens": scenario.description, "right": scenario.expected, "apis": scenario.apis}
 
 
-def _lines(rows: list[FaultRow], width: int) -> Iterator[str]:
+def _lines(rows: list[FaultRow]) -> Iterator[str]:
     for row in rows:
         yield f"{row.number:2}  {row.title}"
         for scenario in row.scenarios:
             yield f"    {scenario.name}"
-            yield from textwrap.wrap(scenario.description, width, initial_indent=" " * 6, subsequent_indent=" " * 8)
-            yield from textwrap.wrap(f"→ {scenario.expected}", width, initial_indent=" " * 6, subsequent_indent=" " * 8)
+            yield from terminal.wrap(scenario.description, " " * 6, " " * 8)
+            yield from terminal.wrap(f"→ {scenario.expected}", " " * 6, " " * 8)

@@ -23,21 +23,22 @@ The card goes to standard output; progress and costs go to standard error. Each
 result is also written to a log, with which an interrupted run is continued."""
 EPILOG = """\
 examples:
-  interlingua verify --base-url http://localhost:8000/v1 --model Qwen/Qwen3-Coder-30B-A3B-Instruct
-  interlingua verify --base-url https://openrouter.ai/api/v1 --model moonshotai/kimi-k2 \\
-      --key-env OPENROUTER_API_KEY --html card.html
-  interlingua verify --base-url URL --model NAME --samples samples.jsonl --against results.jsonl
-  interlingua verify --base-url URL --model NAME --only parallel,code --limit 20 --dry-run
-  interlingua verify --resume verify-kimi-k2.jsonl           continue an interrupted run
-  interlingua verify card verify-kimi-k2.jsonl --html card.html
-  interlingua verify card provider-a.jsonl provider-b.jsonl  compare two providers
+  interlingua verify --base-url http://localhost:8000/v1 --model Qwen/Qwen3-8B
+  interlingua verify --base-url https://openrouter.ai/api/v1 --html card.html \\
+      --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
+  interlingua verify --base-url URL --model NAME --only parallel,code --dry-run
+  interlingua verify --base-url URL --model NAME \\
+      --samples samples.jsonl --against results.jsonl
+  interlingua verify --resume kimi-k2.jsonl    continue an interrupted run
+  interlingua verify card kimi-k2.jsonl --html card.html
+  interlingua verify card a.jsonl b.jsonl      compare two providers
 
 --samples takes the formats of this project (`verify samples` prints them), of
 K2-Vendor-Verifier, Kimi-Vendor-Verifier and MiniMax-Provider-Verifier.
 
 exit status:
   0    the run is complete
-  1    it cannot be run, or ends early; with --fail-under: fewer replies are right
+  1    it cannot be run, or ends early; or fewer are right than --fail-under
   130  interrupted with Ctrl-C; the card of the results so far is printed
 """
 

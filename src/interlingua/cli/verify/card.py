@@ -13,9 +13,9 @@ Shows the card of a run from its log, without any request. With two logs, the
 runs are compared side by side; requests are paired by their content."""
 EPILOG = """\
 examples:
-  interlingua verify card verify-kimi-k2.jsonl
-  interlingua verify card verify-kimi-k2.jsonl --against official.jsonl --html card.html
-  interlingua verify card provider-a.jsonl provider-b.jsonl --html comparison.html
+  interlingua verify card kimi-k2.jsonl
+  interlingua verify card kimi-k2.jsonl --against official.jsonl
+  interlingua verify card a.jsonl b.jsonl --html comparison.html
 """
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from interlingua.cli.common import console
-from interlingua.cli.common.two_columns import Style, style_for
+from interlingua.cli.common import console, terminal
+from interlingua.common.ansi import Style, ansi_style
 from interlingua.errors import BadInput
 from interlingua.verification.card import Card
 from interlingua.verification.card.comparison import Comparison
@@ -15,9 +15,9 @@ __all__ = ["add_output_options", "write_card", "write_comparison"]
 
 _ROLE_STYLES = {
     "heading": Style.HEADING,
-    "good": Style.SENT,
-    "fair": Style.FINDING,
-    "bad": Style.FAILED,
+    "good": Style.GOOD,
+    "fair": Style.WARNING,
+    "bad": Style.ERROR,
     "faint": Style.FAINT,
 }
 
@@ -39,8 +39,8 @@ def write_card(card: Card, args: argparse.Namespace) -> None:
     if args.json:
         console.write_json(json_card(card))
     else:
-        styler = style_for(console.stdout_is_terminal())
-        lines = terminal_lines(card, console.terminal_width(), lambda text, role: styler(text, _ROLE_STYLES[role]))
+        styler = terminal.stdout_styler()
+        lines = terminal_lines(card, terminal.terminal_width(), lambda text, role: styler(text, _ROLE_STYLES[role]))
         console.write("".join(f"{_printable(line)}\n" for line in lines).encode())
     _write_file(args.html, card_page(card))
     _write_file(args.markdown, markdown_card(card))
@@ -62,7 +62,7 @@ def _printable(line: str) -> str:
     """Escape control characters of models and servers. Colours are the only escape sequences of a card."""
     return (
         "\x1b".join(map(console.printable, line.split("\x1b")))
-        if console.stdout_is_terminal()
+        if terminal.stdout_styler() is ansi_style
         else console.printable(line)
     )
 

@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import suppress
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.verification.card.formats import format_tokens
 from interlingua.verification.run.runner import Progress
 
@@ -34,7 +34,7 @@ class ProgressLine:
         self._next_update = now + (UPDATE_SECONDS if self._is_terminal else LINE_SECONDS)
         line = self._describe(progress, now)
         if self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line[: console.terminal_width() - 1]}")
+            self._write(f"{_CLEAR_LINE}{line[: terminal.terminal_width() - 1]}")
         elif progress.done > self._first_done:
             console.print_stderr(line)
 

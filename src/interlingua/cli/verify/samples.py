@@ -12,7 +12,8 @@ them, add your own, and pass the file to `interlingua verify --samples`."""
 EPILOG = """\
 examples:
   interlingua verify samples > samples.jsonl
-  interlingua verify samples --only code,non-ascii | interlingua verify --samples - --base-url URL --model NAME
+  interlingua verify samples --only code,non-ascii \\
+      | interlingua verify --samples - --base-url URL --model NAME
 """
 
 

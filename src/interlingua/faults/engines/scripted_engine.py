@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from interlingua.core.reply import Reply, Text
+import msgspec
+
+from interlingua.core.reply import Reasoning, Reply, Text
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.dialects.native_text import parse, render
 from interlingua.errors import InterlinguaError, RenderError
-from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, api_for_path
+from interlingua.faults.apis import api_for_path
 from interlingua.faults.engines.engine_fault import (
     NO_ENGINE_FAULT,
     ApiCall,
@@ -23,6 +26,7 @@ from interlingua.faults.engines.token_vocabulary import TokenVocabulary
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.request_translation import translate_request
 from interlingua.translation.translator import Translator
+from interlingua.wires import WIRES, get_wire
 
 __all__ = ["EngineKind", "EngineResponse", "ScriptedEngine", "parse_natively"]
 
@@ -35,7 +39,7 @@ Answer: TypeAlias = Callable[[Json], Reply]
 CONTEXT_WINDOW = 32_768
 SSE_TYPE, JSON_TYPE = "text/event-stream", "application/json"
 DEFAULT_MAX_TOKENS = 100_000
-_WIRES = {CHAT_PATH: "openai-chat", MESSAGES_PATH: "anthropic-messages", RESPONSES_PATH: "openai-responses"}
+_WIRE_BY_API = {get_wire(name).HTTP_API.path.removeprefix("/"): name for name in WIRES}
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,9 @@ class ScriptedEngine:
             return _error_response(404, f"there is no {path}")
         if body.get("model") != self.model:
             return _error_response(404, f"The model `{body.get('model')}` does not exist.")
-        wire = _WIRES[api]
+        wire = _WIRE_BY_API[api]
         try:
-            chat_body = body if wire == "openai-chat" else translate_request(body, wire, "openai-chat")
+            chat_body = body if wire == DEFAULT_WIRE else translate_request(body, wire, DEFAULT_WIRE)
         except InterlinguaError as error:
             return _error_response(400, str(error))
         if self.fault.refuse is not None and (refusal := self.fault.refuse(chat_body)) is not None:
@@ -118,7 +122,7 @@ class ScriptedEngine:
                 paths |= {"/version": lambda _: {"version": "0.24.0"}}
                 paths |= {"/tokenize": self._tokenize, "/detokenize": self._detokenize}
             case "sglang":
-                paths |= {"/model_info": lambda _: {"model_path": self.model, "tool_call_parser": "kimi_k2"}}
+                paths |= {"/model_info": lambda _: {"model_path": self.model, "tool_call_parser": self._dialect.name}}
                 paths |= {"/get_model_info": paths["/model_info"], "/server_info": lambda _: {"version": "0.6.1"}}
                 paths |= {"/tokenize": self._tokenize, "/detokenize": self._detokenize}
             case "llama.cpp":
@@ -139,7 +143,7 @@ class ScriptedEngine:
     def _complete(self, body: Json, wire: str) -> EngineResponse:
         generation = self._generate(body)
         reply = self._parse(generation, body)
-        if wire != "openai-chat":
+        if wire != DEFAULT_WIRE:
             return self._complete_translated(generation, reply, body, wire)
         if body["stream"]:
             return self._stream(generation, reply, body)
@@ -149,7 +153,7 @@ class ScriptedEngine:
         return _json_response(whole)
 
     def _complete_translated(self, generation: _Generation, reply: ApiReply, body: Json, wire: str) -> EngineResponse:
-        translator = Translator("openai-chat", wire, "standard")
+        translator = Translator(DEFAULT_WIRE, wire, "standard")
         if not body["stream"]:
             return _json_response(translator.reply(self._whole_body(generation, reply, body)))
         data = translator.feed(self._stream(generation, reply, body).body) + translator.close()
@@ -170,6 +174,10 @@ class ScriptedEngine:
         reply = self._answer({**seen, "tool_choice": "auto"} if is_forbidden else seen)
         if self.fault.generate is not None and body.get("tool_choice") in (None, "auto", "none"):
             reply = self.fault.generate(reply, seen)  # a choice that forces a call is enforced by the engine
+        if body.get("response_format"):  # the grammar has no place for thinking
+            reply = msgspec.structs.replace(
+                reply, parts=[part for part in reply.parts if not isinstance(part, Reasoning)]
+            )
         tokens = self._vocabulary.split(_native_text(reply, self._dialect))
         limit = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS
         return _Generation(self._prompt(seen), "".join(tokens[:limit]), len(tokens) > limit)

@@ -49,7 +49,7 @@ def make_app(gateway: GatewayState) -> web.Application:
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
         app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data
-    app.router.add_route("*", "/{path:.*}", unknown_endpoint(list(app.router.resources())))
+    app.router.add_route("*", "/{path:.*}", unknown_endpoint(gateway.log, list(app.router.resources())))
     return app
 
 

@@ -64,6 +64,9 @@ RESPONSE_HEADERS = {
     "request-id": "The same id, for Anthropic SDKs.",
     "x-request-id": "The same id, for OpenAI SDKs.",
     "x-interlingua-upstream": "Name of the upstream that received the request.",
+    "x-interlingua-failed": "Failed attempts before this response, as a list of RFC 8941: name of the upstream, with"
+    " `model`, `reason` (HTTP status, unreachable, timeout, no-answer, stream or circuit-open) and `attempts`. Those"
+    " after the first keep-alive of a stream are missing.",
     "x-interlingua-dialect": "Dialect in which the model writes tool calls.",
     "x-interlingua-upstream-id": "The upstream's own id of the reply, if it is known before the first data is sent.",
     "x-should-retry": "The upstream's advice about a retry.",

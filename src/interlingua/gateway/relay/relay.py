@@ -15,12 +15,14 @@ from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.events import Usage
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import (
     ShuttingDown,
     TooManyRequests,
     error_body,
+    failures_header,
     native_error_body,
     retry_after_header,
     returned_headers,
@@ -243,6 +245,7 @@ class Relay:
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         client_id = self._config.authenticator.check_key(headers)
+        self._exchange.client = self._config.authenticator.client_name(client_id)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
@@ -281,6 +284,8 @@ class Relay:
             settings=self._config.settings,
             calibration=gateway.token_calibration,
             retry_policies=gateway.retry_policies,
+            failing_models=gateway.failing_models,
+            redactor=self._config.redactor,
             capabilities=gateway.capabilities,
             server_probes=gateway.server_probes,
             work_threads=gateway.work_threads,
@@ -489,6 +494,7 @@ class Relay:
                 "upstream-failed",
                 self._redactor.redact_text(failure.message),
             )
+            failover.record_broken_stream(reply, failure.message)
 
     def _keep_alive(self) -> None:
         self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
@@ -609,6 +615,8 @@ class Relay:
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        if exchange.failed_attempts:
+            headers["x-interlingua-failed"] = failures_header(exchange.failed_attempts)
         if self._reply is not None:
             headers |= self._redact_headers(self._reply.returned_headers)
         upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
@@ -632,11 +640,8 @@ class Relay:
             exchange.findings += translator.findings
             stats = translator.tally
             exchange.calls, exchange.usage, exchange.upstream_id = stats.calls, stats.usage, stats.upstream_id
-            if stats.usage is not None and exchange.outcome == "ok":
-                route = self._reply.route
-                self._gateway.token_calibration.record_usage(
-                    exchange.estimated_tokens, stats.usage, route.name, route.model
-                )
+            if exchange.outcome == "ok":
+                self._record_complete_reply(self._reply.route, stats.usage)
             exchange.stop_reason = stats.stop.reason if stats.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
@@ -645,6 +650,13 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
+
+    def _record_complete_reply(self, route: Route, usage: Usage | None) -> None:
+        self._gateway.failing_models.record_success(route.name, route.model)
+        if usage is not None:
+            self._gateway.token_calibration.record_usage(
+                self._exchange.estimated_tokens, usage, route.name, route.model
+            )
 
 
 def _as_recorded(client_request: ClientRequest, replay: Replay) -> ClientRequest:

@@ -131,6 +131,7 @@ class SearchEngine:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            process._transport.close()  # type: ignore[attr-defined]  # otherwise pipes with unread data stay open
             await process.wait()
         if status != 0:
             reason = " ".join(errors.decode("utf-8", "replace").split())[:MAX_ERROR_CHARS]

@@ -182,23 +182,28 @@ def type_at(path: ValuePath, type_: Any = Settings) -> Any | None:
     if struct is not None:
         field = fields_of(struct).get(first)
         return type_at(tuple(remainder), field.type) if field else None
-    inner, _ = unwrap_annotated(type_)
-    if get_origin(inner) is dict and first:
-        keys, values = get_args(inner)
+    mappings = [member for member in map(_inner_type, union_members(type_)) if get_origin(member) is dict]
+    if mappings and first:
+        keys, values = get_args(mappings[0])
         is_allowed_key = get_origin(keys) is not Literal or first in get_args(keys)
         return type_at(tuple(remainder), values) if is_allowed_key else None
     return Any if type_ is Any else None
 
 
+def _inner_type(type_: Any) -> Any:
+    return unwrap_annotated(type_)[0]
+
+
 def yaml_node(override: Override) -> yaml.Node:
     """Return the override as a YAML node for the type of its setting. Texts need no quotes; lists may be
     comma-separated."""
-    members = [unwrap_annotated(member)[0] for member in union_members(type_at(override.path))]
+    members = [_inner_type(member) for member in union_members(type_at(override.path))]
     if any(member is str or get_origin(member) is Literal for member in members):
         return yaml.ScalarNode(TEXT_TAG, override.text)
     if members[0] in (bool, int, float):
         return plain_scalar(override.text)
-    if get_origin(members[0]) is list and not override.text.lstrip().startswith("["):
+    is_list = any(get_origin(member) is list for member in members)
+    if is_list and not override.text.lstrip().startswith(("[", "{")):
         items = [yaml.ScalarNode(TEXT_TAG, item.strip()) for item in override.text.split(",")]
         return yaml.SequenceNode("tag:yaml.org,2002:seq", items)
     return compose(

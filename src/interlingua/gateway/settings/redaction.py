@@ -15,7 +15,7 @@ __all__ = ["REDACTED", "Redactor", "collect_secrets", "credentials", "is_secret_
 def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) -> list[str]:
     """Return all secrets of the settings. `variable_secrets` are `LoadedSettings.variable_secrets`."""
     secrets = [
-        *settings.keys,
+        *settings.client_keys.values(),
         settings.seal_key,
         settings.web_search.key,
         *_url_secrets(settings.state.url),

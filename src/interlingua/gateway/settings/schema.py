@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, ReasoningPolicy
+from interlingua.core.wire_traits import WireName
 from interlingua.translation.constraints import Strictness
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "WebSearch",
 ]
 
-Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+Api: TypeAlias = WireName
 Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
 """Text that is never printed and never logged."""
 EmptyPolicy: TypeAlias = Literal["keep", "retry"]
@@ -378,8 +379,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits for requests, replies and connections."""
     client_limits: ClientLimits = ClientLimits()
     """Limits for each client."""
-    keys: list[Secret] = []
-    """API keys that clients may use. If empty, no key is required; that is allowed only on a loopback address."""
+    keys: dict[str, Secret] | list[Secret] = []
+    """API keys that clients may use, each under a name: `{alice: "${ALICE_KEY}", ci: "${CI_KEY}"}`. Log and metrics
+    have the name, never the key. In a list without names they are called key-1, key-2 and so on. If empty, no key is
+    required; that is allowed only on a loopback address."""
     hosts: list[str] = []
     """Additional host names of this gateway. A request with any other `Host` header is rejected, which protects against
     requests from web pages (DNS rebinding)."""
@@ -413,3 +416,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     it is killed and replaced. A single worker only prints its stack to standard error. 0 disables the check."""
     otel: bool = False
     """Trace each request with OpenTelemetry. The exporter is configured with the OTEL_* environment variables."""
+
+    @property
+    def client_keys(self) -> dict[str, str]:
+        """The keys of clients by name."""
+        if isinstance(self.keys, dict):
+            return self.keys
+        return {f"key-{number}": key for number, key in enumerate(self.keys, 1)}

@@ -1,6 +1,7 @@
 """Attribution: who caused a failure, and the evidence for it. Pure functions."""
 
-from interlingua.verification.attribution.attribution import CAUSES, Attribution, attribute, missing_evidence
+from interlingua.verification.attribution.attribution import Attribution, attribute, missing_evidence
+from interlingua.verification.attribution.causes import CAUSES
 from interlingua.verification.attribution.evidence import Control, Evidence, EvidenceKind, PromptCheck, Repetition
 
 __all__ = [

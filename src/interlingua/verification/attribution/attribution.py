@@ -4,16 +4,16 @@ The rules are tried in this order, and each needs less certain evidence than the
 
 1. The kind of the failure or the error message names the cause.
 2. The reply itself contains the lost call, as text or in a damaged structure.
-3. A repetition shows what the model wrote. If that is right, the call was lost behind the model.
-4. The prompt does not grow with the tools: the template does not show them.
-5. The stream, its token counts, or its end show damage.
-6. Otherwise the model is at fault.
+3. A repetition shows what the model wrote, and that is right: the call was lost behind the model.
+4. The prompt does not contain the tools, or does not grow with them: the template does not show them.
+5. A repetition shows that the model wrote what was delivered.
+6. The stream, its token counts or its end show damage.
+7. Otherwise the model is at fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,7 @@ from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.dialects.native_text import parse
 from interlingua.parsing.dialect import Dialect
 from interlingua.verification.attribution.bare_calls import find_bare_calls
+from interlingua.verification.attribution.causes import Cause, Confidence
 from interlingua.verification.attribution.delivery_hypotheses import explain_damage
 from interlingua.verification.attribution.error_causes import cause_of_error
 from interlingua.verification.attribution.evidence import Evidence, EvidenceKind, PromptCheck, Repetition
@@ -33,18 +34,8 @@ from interlingua.verification.reply_reading import ClientCall, ClientReply
 from interlingua.verification.samples.answer_key import ideal_reply
 from interlingua.verification.samples.sample import Sample
 
-__all__ = ["CAUSES", "Attribution", "Cause", "Confidence", "attribute", "missing_evidence"]
+__all__ = ["Attribution", "attribute", "missing_evidence"]
 
-Cause: TypeAlias = Literal["model", "template", "engine-parser", "transport", "client-request"]
-Confidence: TypeAlias = Literal["certain", "likely"]
-CAUSES: dict[str, str] = {
-    "model": "the model did not write the call, or wrote a wrong one",
-    "template": "the chat template does not show the tools to the model, or fails",
-    "engine-parser": "the model wrote the call, and the server did not parse it or parsed it wrongly",
-    "transport": "the reply was cut, damaged or incomplete on its way",
-    "client-request": "the server does not accept the request",
-}
-"""Each cause in words."""
 _ERROR_KINDS = frozenset({"refused", "no-reply", "error-in-reply"})
 _DELIVERY_KINDS = frozenset({"cut", "bad-event", "call-id", "finish-reason"})
 _FIXED_CAUSES: dict[str, tuple[Cause, str]] = {
@@ -106,7 +97,6 @@ class _Case:
         self._observation = observation
         self._reply: ClientReply = observation.reply
         self._failure = judgement.failures[0]
-        self._judgement = judgement
         self._evidence = evidence
         self._dialect = dialect
 
@@ -173,8 +163,7 @@ class _Case:
 
     def _named_error(self) -> Attribution | None:
         named = cause_of_error(self._observation.recording.status, self._reply.error)
-        causes: dict[str, Cause] = {"template": "template", "engine-parser": "engine-parser"}
-        return self._result(causes[named[0]], named[1]) if named else None
+        return self._result(*named) if named else None
 
     def _refused_request(self) -> Attribution:
         control = self._evidence.control
@@ -194,7 +183,7 @@ class _Case:
         """Attribute a call that the reply contains, where a plain client does not find it."""
         corrected = self._observation.corrected
         if self._failure.kind == "call-in-text":
-            return self._result("engine-parser", "the text contains calls", raw_text=self._delivered_text())
+            return self._result("engine-parser", raw_text=self._delivered_text())
         text = self._delivered_text()
         if not judge_corrected(self._observation, self._sample).is_right:
             return self._lost_its_markers()
@@ -239,7 +228,7 @@ class _Case:
         repetition = self._evidence.repetition
         if repetition is None or repetition.raw_text is None or not self._is_raw_right(repetition):
             return None
-        written = f"what the model wrote is right ({repetition.source})"
+        written = f"what the model wrote is right (seen in {repetition.source})"
         if repetition.is_same_reply and not repetition.judgement.is_right:
             reason = f"{written}, and the reply made of it is not: {repetition.judgement.failures[0].message}"
             cause: Cause = "transport" if self._is_truncated() else "engine-parser"
@@ -286,7 +275,7 @@ class _Case:
         repetition = self._evidence.repetition
         if repetition is None or repetition.raw_text is None or self._is_raw_right(repetition):
             return None
-        reason = f"the model wrote it so ({repetition.source})"
+        reason = f"the model wrote it so (seen in {repetition.source})"
         return self._result("model", reason, raw_text=repetition.raw_text)
 
     def _called_unknown_tool(self) -> Attribution | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from interlingua.upstreams.refusals import recognize_refusal
+from interlingua.verification.attribution.causes import Cause
 
 __all__ = ["cause_of_error"]
 
-_PATTERNS = (
+_PATTERNS: tuple[tuple[str, Cause, str], ...] = (
     (
         r"template ?error|jinja|chat[ _-]template|roles must alternate|system message must be at the beginning"
         r"|role not supported|unexpected role",
@@ -26,7 +27,7 @@ _PATTERNS = (
 _COMPILED = [(re.compile(pattern, re.IGNORECASE), cause, reason) for pattern, cause, reason in _PATTERNS]
 
 
-def cause_of_error(status: int, message: str) -> tuple[str, str] | None:
+def cause_of_error(status: int, message: str) -> tuple[Cause, str] | None:
     """Return the cause of an error and the reason in words; None if the message does not name it."""
     refusal = recognize_refusal(status, message)
     if refusal is not None and refusal.kind == "no-tool-parser":

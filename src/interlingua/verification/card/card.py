@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from interlingua.verification.attribution import CAUSES
+from interlingua.verification.attribution.causes import Cause
 from interlingua.verification.card.advice import advise
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.probing.server_facts import Price
@@ -42,7 +43,7 @@ class NamedScore(msgspec.Struct, frozen=True):
 class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Failures of one kind with one cause."""
 
-    cause: str
+    cause: Cause
     kind: str
     count: int
     certain: int
@@ -51,7 +52,7 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    cause: str
+    cause: Cause
     count: int
     certain: int
     advice: str
@@ -166,15 +167,13 @@ def _scores(metrics: Metrics, reference: Reference | None) -> Iterable[NamedScor
 
 def _causes(results: Sequence[TrialResult], header: RunHeader) -> Iterable[CauseCount]:
     for cause in CAUSES:
-        attributions = [result.attribution for result in results if result.attribution]
-        found = [attribution for attribution in attributions if attribution.cause == cause]
+        found = [result for result in results if result.attribution and result.attribution.cause == cause]
         if found:
-            certain = sum(attribution.confidence == "certain" for attribution in found)
-            yield CauseCount(cause, len(found), certain, advise(cause, found, header))
+            yield CauseCount(cause, len(found), _count_certain(found), advise(cause, found, header))
 
 
 def _failure_groups(results: Iterable[TrialResult]) -> Iterable[FailureGroup]:
-    groups: dict[tuple[str, str], list[TrialResult]] = {}
+    groups: dict[tuple[Cause, str], list[TrialResult]] = {}
     for result in results:
         if result.attribution is not None:
             groups.setdefault((result.attribution.cause, result.attribution.kind), []).append(result)
@@ -185,11 +184,13 @@ def _failure_groups(results: Iterable[TrialResult]) -> Iterable[FailureGroup]:
             cause=cause,
             kind=kind,
             count=len(found),
-            certain=sum(
-                result.attribution is not None and result.attribution.confidence == "certain" for result in found
-            ),
+            certain=_count_certain(found),
             examples=tuple(found[:MAX_EXAMPLES]),
         )
+
+
+def _count_certain(failed: Iterable[TrialResult]) -> int:
+    return sum(result.attribution is not None and result.attribution.confidence == "certain" for result in failed)
 
 
 def _latency_curves(results: Iterable[TrialResult]) -> Iterable[LatencyCurve]:

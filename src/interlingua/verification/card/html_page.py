@@ -137,11 +137,12 @@ def _causes_panel(card: Card) -> Html:
 
 
 def _cause_row(cause: CauseCount) -> Html:
-    certain = "" if cause.certain == cause.count else faint(f" {cause.certain} certain", small=True)
+    uncertain = cause.count - cause.certain
+    note = faint(f" {uncertain} of them likely" if cause.certain else " likely", small=True) if uncertain else ""
     return element(
         "div",
         element("div", key(f"cause-{cause.cause}"), CAUSE_NAMES[cause.cause]),
-        element("div", str(cause.count), certain),
+        element("div", str(cause.count), note),
         element("div", faint(f"{sentence(CAUSES[cause.cause])} "), cause.advice, class_="what"),
         class_="cause",
     )

@@ -86,6 +86,7 @@ dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 .pair .panel { margin: 0; }
 @media (max-width: 40rem) {
+  svg .tick { font-size: 19px; }
   body { padding: 1rem .6rem 3rem; }
   .panel { padding: .9rem; border-radius: 10px; }
   .head, .pair { grid-template-columns: 1fr; }

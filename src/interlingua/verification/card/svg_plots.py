@@ -15,7 +15,7 @@ __all__ = ["cause_bar", "interval_plot", "latency_plot"]
 INTERVAL_WIDTH, ROW_HEIGHT, PAIR_ROW_HEIGHT = 300, 20, 12
 BAR_WIDTH, BAR_HEIGHT = 1000, 26
 PLOT_WIDTH, PLOT_HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 44, 28, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 68, 32, 16, 38
 LOG_SCALE_RATIO = 25
 """Ratio of the longest to the shortest time from which the axis is logarithmic."""
 MEDIAN = 10
@@ -111,7 +111,7 @@ def _time_axis(scale: _TimeScale) -> Html:
             [
                 element("line", class_="grid", x1=scale.x(tick), x2=scale.x(tick), y1=TOP, y2=bottom),
                 element(
-                    "text", format_seconds(tick), class_="tick", x=scale.x(tick), y=bottom + 18, text_anchor="middle"
+                    "text", format_seconds(tick), class_="tick", x=scale.x(tick), y=bottom + 24, text_anchor="middle"
                 ),
             ]
         )

@@ -25,6 +25,7 @@ Paint = Callable[[str, str], str]
 """Colours a text for a role: heading, good, fair, bad, faint."""
 NAME_WIDTH = 24
 MIN_BAR_WIDTH, MAX_BAR_WIDTH = 10, 40
+MAX_EXAMPLE_CHARS = 400
 GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
 
 
@@ -77,8 +78,8 @@ class _Lines:
         yield self._paint("who lost the calls", "heading")
         for cause in card.causes:
             uncertain = cause.count - cause.certain
-            note = f" ({uncertain} of them likely, not certain)" if uncertain else ""
-            yield f"  {CAUSE_NAMES[cause.cause]:{NAME_WIDTH}} {cause.count:>4}{note}"
+            note = f" ({uncertain} of them likely)" if cause.certain else " (likely)"
+            yield f"  {CAUSE_NAMES[cause.cause]:{NAME_WIDTH}} {cause.count:>4}{note if uncertain else ''}"
             for line in self._wrap(sentence(CAUSES[cause.cause]), indent=4):
                 yield self._paint(line, "faint")
             yield from self._wrap(f"→ {cause.advice}", indent=4, hang=2)
@@ -98,7 +99,9 @@ class _Lines:
             example = group.examples[0]
             reasons = "; ".join(example.attribution.reasons) if example.attribution else ""
             mode = "stream" if example.stream else "whole"
-            text = self._shorten(f"for example {example.id} ({mode}): {reasons}", 2 * self._width - 20)
+            text = textwrap.shorten(
+                f"for example {example.id} ({mode}): {reasons}", MAX_EXAMPLE_CHARS, placeholder=" …"
+            )
             for line in self._wrap(text, indent=9):
                 yield self._paint(line, "faint")
         if card.oddities:
@@ -124,7 +127,8 @@ class _Lines:
 
     def _facts(self) -> Iterator[str]:
         card, header = self._card, self._card.header
-        tokens = f"{format_tokens(card.tokens.prompt)} prompt, {format_tokens(card.tokens.reply)} reply tokens"
+        counted = f"{format_tokens(card.tokens.prompt)} prompt, {format_tokens(card.tokens.reply)} reply tokens"
+        tokens = counted if card.tokens.total else "not counted by the server"
         extra = (
             f"; {format_tokens(card.extra_tokens.total)} for evidence and retries" if card.extra_tokens.total else ""
         )

@@ -23,6 +23,8 @@ __all__ = [
 
 MIN_EVENTS = 12
 """Events that do not arrive together by chance."""
+MIN_BUFFERED_SECONDS = 0.2
+"""Time in which no model writes these events, so that something has collected them."""
 MIN_TOKENS_OF_TOOLS = 20
 """Tokens that the two tools of the doctor take at least."""
 MAX_ERROR_CHARS = 160
@@ -54,7 +56,8 @@ async def check_stream(probe: Probe) -> CheckResult:
         return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
     if not reply.has_ended or not reply.finish_reason:
         return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
-    if reply.events >= MIN_EVENTS and len(recording.arrivals) == 1:
+    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
+    if reply.events >= MIN_EVENTS and len(recording.arrivals) == 1 and waited >= MIN_BUFFERED_SECONDS:
         return odd(
             "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
         )
@@ -119,6 +122,10 @@ def _fix_for(cause: str, flags: str) -> str:
             return "use the chat template of the model's repository (--chat-template)"
         case "model":
             return "run `interlingua verify` to see how often this happens"
+        case "transport":
+            return (
+                "look for a proxy in between, or use another provider; `interlingua verify` shows how often it happens"
+            )
         case _:
             return "run `interlingua verify` for details"
 

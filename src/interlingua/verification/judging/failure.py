@@ -29,7 +29,7 @@ FAILURE_KINDS: dict[str, str] = {
     # delivery
     "call-id": "a call without an id, or two calls with the same id",
     "finish-reason": "a finish reason that does not match the reply",
-    "call-in-text": "the text of a call in the text of the reply, beside right calls",
+    "call-in-text": "a call, or a marker of one, in the text of the reply",
     # checks of other verifiers
     "prompt-tokens": "another number of prompt tokens than expected",
     "language": "Cyrillic characters in a text of another language",
@@ -39,7 +39,7 @@ FAILURE_KINDS: dict[str, str] = {
 _RANKS = {kind: rank for rank, kind in enumerate(FAILURE_KINDS)}
 
 
-class Failure(msgspec.Struct, frozen=True, order=False):
+class Failure(msgspec.Struct, frozen=True):
     kind: str
     message: str
     """What is wrong in this reply."""

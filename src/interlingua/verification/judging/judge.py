@@ -50,7 +50,7 @@ def judge(observation: Observation, sample: Sample) -> Judgement:
     failures = [
         *_delivery_failures(observation),
         *_content_failures(reply.calls, reply, sample, has_text=bool(reply.text.strip())),
-        *_finish_failures(reply, recording.wire),
+        *_finish_failures(reply),
         *_text_failures(observation, sample),
         *_requested_checks(reply, sample),
     ]
@@ -101,12 +101,12 @@ def _delivery_failures(observation: Observation) -> Iterator[Failure]:
         yield Failure("call-id", f"{len(ids)} calls share {len(set(ids))} ids")
 
 
-def _finish_failures(reply: ClientReply, wire: str) -> Iterator[Failure]:
+def _finish_failures(reply: ClientReply) -> Iterator[Failure]:
     if reply.error or not reply.has_ended or reply.finish_reason in LENGTH_REASONS:
         return
     if not reply.finish_reason:
         yield Failure("finish-reason", "there is no finish reason")
-    elif wire != "openai-responses" and bool(reply.calls) != reply.wants_tools:
+    elif bool(reply.calls) != reply.wants_tools:
         count = len(reply.calls)
         calls = "no call" if not count else "1 call" if count == 1 else f"{count} calls"
         yield Failure("finish-reason", f"the finish reason is {reply.finish_reason!r} with {calls}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.faults.engines import EngineResponse, FaultMix, ScriptedEngine
 from interlingua.verification.probing.sender import Json
 from interlingua.verification.recording import Arrival, Recording
@@ -15,7 +16,7 @@ __all__ = ["EngineSender"]
 class EngineSender:
     """It is a `Sender`."""
 
-    def __init__(self, engine: ScriptedEngine | FaultMix, wire: str = "openai-chat") -> None:
+    def __init__(self, engine: ScriptedEngine | FaultMix, wire: str = DEFAULT_WIRE) -> None:
         self._engine = engine
         self._wire = wire
         self.requests = 0

@@ -107,7 +107,11 @@ class RawTextSource:
         choices = as_list(as_mapping(answer).get("choices"))
         text = as_mapping(choices[0]).get("text") if choices else None
         prompt = await self._decode(prompt_ids)
-        return RawText(text=text if isinstance(text, str) else None, source="the same prompt, asked raw", prompt=prompt)
+        return RawText(
+            text=text if isinstance(text, str) else None,
+            source="the reply to the same prompt as plain text",
+            prompt=prompt,
+        )
 
 
 def _join_logprobs(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from interlingua.verification.samples.sample import Sample
@@ -13,7 +14,8 @@ from interlingua.verification.samples.sample import Sample
 __all__ = ["CHAT_WIRE", "RequestSettings", "RequestWriter"]
 
 Json = dict[str, Any]
-CHAT_WIRE = "openai-chat"
+CHAT_WIRE = DEFAULT_WIRE
+"""Wire of the samples."""
 
 
 class RequestSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

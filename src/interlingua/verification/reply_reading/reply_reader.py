@@ -7,12 +7,14 @@ from typing import Any, TypeAlias
 
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.errors import UpstreamError
+from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
 from interlingua.translation.upstream_errors import error_from_response
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading.chat_reader import read_chat_body, read_chat_event
 from interlingua.verification.reply_reading.client_reply import ClientReply, ReplyAssembler
 from interlingua.verification.reply_reading.messages_reader import read_messages_body, read_messages_event
 from interlingua.verification.reply_reading.responses_reader import read_responses_body, read_responses_event
+from interlingua.wires import get_wire
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 from interlingua.wires.streaming.sse import SseDecoder
 
@@ -21,15 +23,20 @@ __all__ = ["read_reply"]
 DONE = "[DONE]"
 JsonReader: TypeAlias = Callable[[ReplyAssembler, Mapping[str, Any]], None]
 _EVENT_READERS: dict[str, JsonReader] = {
-    "openai-chat": read_chat_event,
-    "anthropic-messages": read_messages_event,
-    "openai-responses": read_responses_event,
+    CHAT_PATH: read_chat_event,
+    MESSAGES_PATH: read_messages_event,
+    RESPONSES_PATH: read_responses_event,
 }
 _BODY_READERS: dict[str, JsonReader] = {
-    "openai-chat": read_chat_body,
-    "anthropic-messages": read_messages_body,
-    "openai-responses": read_responses_body,
+    CHAT_PATH: read_chat_body,
+    MESSAGES_PATH: read_messages_body,
+    RESPONSES_PATH: read_responses_body,
 }
+"""Readers by the path of the API, as in the fault server."""
+
+
+def _api(recording: Recording) -> str:
+    return get_wire(recording.wire).HTTP_API.path.removeprefix("/")
 
 
 def read_reply(recording: Recording) -> ClientReply:
@@ -41,7 +48,7 @@ def read_reply(recording: Recording) -> ClientReply:
     assembler = ReplyAssembler()
     body = read_full_object(recording.body.decode("utf-8-sig", "replace"))
     if body is not None:
-        _BODY_READERS[recording.wire](assembler, body)
+        _BODY_READERS[_api(recording)](assembler, body)
     assembler.error = assembler.error or recording.error
     seconds = recording.seconds
     return assembler.reply(
@@ -62,6 +69,7 @@ class _StreamReading:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
+        self._read_chunk = _EVENT_READERS[_api(recording)]
         self._assembler = ReplyAssembler()
         self._unreadable_events = 0
         self._times = {"event": 0.0, "content": 0.0, "call": 0.0}
@@ -96,7 +104,7 @@ class _StreamReading:
         if chunk is None:
             self._unreadable_events += 1
             return
-        _EVENT_READERS[self._recording.wire](assembler, chunk)
+        self._read_chunk(assembler, chunk)
         self._times["event"] = self._times["event"] or seconds
         if assembler.has_content:
             self._times["content"] = self._times["content"] or seconds

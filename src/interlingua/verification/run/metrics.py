@@ -101,7 +101,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     schema_accuracy: Rate
     """Of these, the replies in which all calls fit their schemas."""
     finish_reason: Rate
-    """Replies whose finish reason matches their content."""
+    """Replies with a finish reason that matches their content."""
     not_only_thinking: Rate
     expected_triggers: TriggerScore
     """Agreement with the expectations of the set."""
@@ -137,7 +137,7 @@ def compute_metrics(
         attempts_success=Rate(len(replies), sum(result.attempts for result in results)),
         finish_tool_calls=Rate(len(tool_replies), len(results)),
         schema_accuracy=_rate(tool_replies, lambda result: result.are_calls_valid is True),
-        finish_reason=_rate(replies, lambda result: not result.has_failed("finish-reason")),
+        finish_reason=_rate(replies, _has_right_finish_reason),
         not_only_thinking=_rate(results, lambda result: not result.is_only_thinking),
         expected_triggers=_score_expectations(results),
         reference_triggers=score_triggers(results, reference) if reference is not None else None,
@@ -147,6 +147,10 @@ def compute_metrics(
         first_content=_latency(result.first_content_seconds for result in replies if result.stream),
         duration=_latency(result.seconds for result in replies),
     )
+
+
+def _has_right_finish_reason(result: TrialResult) -> bool:
+    return bool(result.finish_reason) and not result.has_failed("finish-reason")
 
 
 def _rate(results: Sequence[TrialResult], is_counted: Callable[[TrialResult], bool]) -> Rate:

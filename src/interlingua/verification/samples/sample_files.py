@@ -28,6 +28,9 @@ SCHEMA_TOOL = "submit_value"
 """Tool whose parameters are the schema of a line."""
 ROOT_DEFINITION = "root_schema"
 """Definition that takes the place of a schema that refers to itself."""
+_LFS_POINTER = "version https://git-lfs.github.com/"
+_IMAGE_FIXTURE = '"fixture://'
+"""Beginning of an image URL that only Kimi-Vendor-Verifier can resolve."""
 _SCHEMA_KEYWORDS = frozenset(
     {
         *("type", "properties", "items", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "$defs", "required"),
@@ -66,6 +69,10 @@ def read_samples(lines: Iterable[str], source: str) -> list[Sample]:
 def _read_line(line: str, place: str, number: int) -> Sample:
     if len(line) > MAX_LINE_CHARS:
         raise BadInput(f"{place} is longer than {MAX_LINE_CHARS:,} characters", "split the file into smaller requests")
+    if line.startswith(_LFS_POINTER):
+        raise BadInput(
+            f"{place} is a Git LFS pointer instead of the file itself", "run `git lfs pull` in its repository"
+        )
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -107,6 +114,10 @@ def _read_prompt_token_case(value: Json, id: str, place: str) -> Sample:
     expected = value["expected_prompt_tokens"]
     if not isinstance(expected, int) or isinstance(expected, bool) or expected <= 0:
         raise BadInput(f"{place}: expected_prompt_tokens should be a positive number", _HINT)
+    if _IMAGE_FIXTURE in json.dumps(value["request"]):
+        raise BadInput(
+            f"{place} needs an image of Kimi-Vendor-Verifier", "leave this line out, or embed the image as data:"
+        )
     sample = _read_request({"messages": [], **value["request"]}, id)
     return msgspec.structs.replace(sample, category="prompt-tokens", prompt_tokens=expected, stream=True)
 
