@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from engines.decoding import decode_all
 from engines.environments import ENVIRONMENTS, NotInstalled, install
+from engines.releases import RELEASES, install_release
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "install":
                 for name in ENVIRONMENTS:
                     install(name)
+                for package, versions in RELEASES.items():
+                    for version in versions:
+                        install_release(package, version)
             case "decode":
                 decode_all(args.engine, args.count, args.only)
     except NotInstalled as error:

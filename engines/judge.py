@@ -46,6 +46,8 @@ class Judge:
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait(timeout=60)
+        if self._process.stdout:
+            self._process.stdout.close()
 
     def ask(self, **request: Any) -> Any:
         """Send a request and return its answer.
