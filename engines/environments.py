@@ -47,6 +47,7 @@ def install(name: str) -> None:
     for torch in (pin for pin in pins.splitlines() if pin.startswith("torch==")):
         _run(*pip, torch)
     _run(*pip, "-r", str(REQUIREMENTS / f"{name}.txt"))
+    _run(*pip, "-e", str(ROOT))  # for the plugins that run inside an engine
     (folder / ".ready").write_text(pins, encoding="utf-8")
 
 

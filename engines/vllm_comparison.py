@@ -20,7 +20,16 @@ from engines.judge import Judge
 from engines.releases import RELEASES, release_path
 from tests.support.harness import FIXTURES, Case, find_dialect, load_cases, tool
 
-__all__ = ["BUILT_IN_PARSERS", "OURS", "Outcome", "compare", "dialect_names", "open_judge", "read_case"]
+__all__ = [
+    "BUILT_IN_PARSERS",
+    "OURS",
+    "Outcome",
+    "compare",
+    "dialect_names",
+    "offered_tools",
+    "open_judge",
+    "read_case",
+]
 
 OURS = ("interlingua", "interlingua")
 BUILT_IN_PARSERS: dict[str, tuple[str, str | None]] = {
@@ -122,7 +131,7 @@ def compare(judge: Judge, dialect: str, parsers: tuple[str, str | None]) -> Iter
 
 
 def read_case(judge: Judge, case: Case, parsers: tuple[str, str | None], samples: list[str]) -> Outcome:
-    tools = _offered_tools(case)
+    tools = offered_tools(case)
     replies = judge.ask(
         do="read",
         tool_parser=parsers[0],
@@ -144,7 +153,7 @@ def read_case(judge: Judge, case: Case, parsers: tuple[str, str | None], samples
     return Outcome(case, replies["whole"], {name: replies[name] for name in STREAMED}, _without_blank_content(expected))
 
 
-def _offered_tools(case: Case) -> list[dict[str, Any]]:
+def offered_tools(case: Case) -> list[dict[str, Any]]:
     """Return the tools of the row. Where they are not known, those that it calls: a server always knows the tools."""
     if case.tools is not None:
         return case.offered_tools or []

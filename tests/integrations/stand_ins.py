@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -34,7 +34,9 @@ def import_plugin(monkeypatch: pytest.MonkeyPatch, name: str, modules: dict[str,
 class StandIn(ModuleType):
     """A module of a package that is not installed."""
 
-    __path__: ClassVar[list[str]] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
 
 @dataclass

@@ -168,6 +168,8 @@ def test_dialect_without_thinking_is_never_inside_it(plugin: ModuleType) -> None
 CONSTRAINT_ROWS = [
     ("kimi_k2", "required", "structural_tag"),
     ("kimi_k2", {"type": "function", "function": {"name": "ls"}}, "structural_tag"),
+    ("standard", "required", "json"),
+    ("standard", {"type": "function", "function": {"name": "ls"}}, "json"),
     ("kimi_k2", "auto", None),
     ("kimi_k2", "none", None),
 ]
