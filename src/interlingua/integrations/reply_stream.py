@@ -19,7 +19,7 @@ from interlingua.dialects.yaml_loader import load_dialect
 from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["DIALECT_VARIABLE", "CallDelta", "Delta", "ReplyStream", "choose_dialect", "find_call_ids", "open_thinking"]
+__all__ = ["DIALECT_VARIABLE", "CallDelta", "Delta", "ReplyStream", "choose_dialect", "find_call_ids", "find_prefill"]
 
 DIALECT_VARIABLE = "INTERLINGUA_DIALECT"
 """Environment variable with the dialect of the engine's model: a name, `detect`, or the path of a YAML file."""
@@ -38,8 +38,13 @@ def choose_dialect(*models: str | None) -> Dialect:
     return next((dialect for dialect in known if dialect is not STANDARD_DIALECT), get_dialect("detect"))
 
 
-def open_thinking(prompt: str, dialect: Dialect) -> str:
-    """Return the marker with which the end of a prompt opens thinking; "" if the reply does not start in thinking."""
+def find_prefill(prompt: str, dialect: Dialect) -> str:
+    """Return the beginning of the reply at the end of a prompt: an opener of thinking, or "" if there is none.
+
+    In dialects of messages, the end of the prompt itself is returned: the parser finds the message in it.
+    """
+    if dialect.router is not None:
+        return prompt
     opener = max(dialect.thinking_openers, key=prompt.rfind, default="")
     closer = max((prompt.rfind(marker) for marker in dialect.thinking_closers), default=-1)
     return opener if prompt.rfind(opener) > closer else ""

@@ -39,7 +39,7 @@ from interlingua.integrations.reply_stream import (
     ReplyStream,
     choose_dialect,
     find_call_ids,
-    open_thinking,
+    find_prefill,
 )
 from interlingua.parsing.dialect import Dialect
 
@@ -134,10 +134,10 @@ class InterlinguaReasoningParser(ReasoningParser):
 
     @property
     def prefill(self) -> str:
-        """The opener of the thinking in which the prompt ends; "" if it does not."""
-        if not self._prompt_end or not self.dialect.thinking:
+        """The beginning of the reply at the end of the prompt, such as an opener of thinking."""
+        if not self._prompt_end:
             return ""
-        return open_thinking(self.model_tokenizer.decode(self._prompt_end), self.dialect)
+        return find_prefill(self.model_tokenizer.decode(self._prompt_end), self.dialect)
 
     @property
     def reasoning_start_str(self) -> str | None:
