@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, LogitsProcessor, LogitsP
 
 from interlingua.integrations.transformers_parser import ResponseStreamer, parse_response
 
-EOS = "<|end|>"
+EOS = "<|end of the test|>"
 
 
 @cache

@@ -48,7 +48,7 @@ def parse_response(
         dialect: The dialect, if the tokenizer's name does not show it.
     """
     model_dialect = _find_dialect(tokenizer, dialect)
-    texts = _without_end(tokenizer, _decode(tokenizer, response))
+    texts = _without_end(_decode(tokenizer, response), _end_texts(tokenizer, model_dialect))
     prefixes = _decode(tokenizer, prefix)
     if isinstance(texts, str):
         return _message(_parse(texts, str(prefixes), tools, model_dialect))
@@ -83,6 +83,7 @@ class ResponseStreamer:
         self._tokenizer = tokenizer
         self._tools = tools
         self._dialect = _find_dialect(tokenizer, dialect)
+        self._end_token = tokenizer.eos_token_id if _end_texts(tokenizer, self._dialect) else None
         self._timeout = timeout
         self._texts: Queue[str | None] = Queue()
         self._decoder: TokenDecoder | None = None
@@ -95,8 +96,7 @@ class ResponseStreamer:
             self._decoder = TokenDecoder(self._tokenizer)
             self._stream = _open_stream(self._tokenizer.decode(tokens), self._tools, self._dialect)
         else:
-            new_tokens = [token for token in tokens if token != self._tokenizer.eos_token_id]
-            self._texts.put(self._decoder.feed(new_tokens))
+            self._texts.put(self._decoder.feed([token for token in tokens if token != self._end_token]))
 
     def end(self) -> None:
         if self._decoder is not None:
@@ -165,11 +165,16 @@ def _decode(tokenizer: Any, value: Any) -> str | Sequence[str]:
     return decoded
 
 
-def _without_end(tokenizer: Any, texts: str | Sequence[str]) -> str | Sequence[str]:
+def _end_texts(tokenizer: Any, dialect: Dialect) -> tuple[str, ...]:
+    """Return the tokens for the end of the turn and for padding. A marker of the dialect is for the parser."""
+    eos, pad = getattr(tokenizer, "eos_token", None), getattr(tokenizer, "pad_token", None)
+    return () if eos in dialect.markers else tuple(filter(None, (eos, pad)))
+
+
+def _without_end(texts: str | Sequence[str], ends: tuple[str, ...]) -> str | Sequence[str]:
     """Return the texts without the end of the turn, and without the padding of a batch."""
     if not isinstance(texts, str):
-        return [str(_without_end(tokenizer, text)) for text in texts]
-    ends = tuple(filter(None, (getattr(tokenizer, "eos_token", None), getattr(tokenizer, "pad_token", None))))
+        return [str(_without_end(text, ends)) for text in texts]
     while ends and texts.endswith(ends):
         texts = next(texts.removesuffix(end) for end in ends if texts.endswith(end))
     return texts
