@@ -13,10 +13,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full cover check fmt run demo docs bench soak e2e engines fuzz pins sbom clean
+.PHONY: help setup test test-full test-pythons cover check fmt run demo docs site bench soak e2e engines fuzz pins sbom clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## create .venv, unless it is up to date
 
@@ -45,6 +45,10 @@ test: check ## run all checks, and all tests but the long ones: under five minut
 test-full: setup ## run the long tests that make test leaves out
 	HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m 'slow or hypothesis or sampled'
 
+# Each version has an environment of its own. `make test-pythons PYTHONS='--only 3.13 -- tests/cli'` runs a part.
+test-pythons: ## run the tests with each installed Python, 3.11 to 3.14
+	$(PYTHON) tests/pythons.py $(PYTHONS)
+
 # Separate from test, because coverage takes twice as long.
 cover: setup ## measure line coverage, also in processes that tests start
 	$(BIN)/coverage erase
@@ -69,8 +73,12 @@ run: $(USABLE) ## start the gateway with its demo model: no key, no network; Ctr
 demo: $(USABLE) ## translate a recorded Kimi stream and show input and output side by side
 	$(BIN)/python examples/demo.py
 
-docs: setup ## generate docs/reference from the code
+docs: setup ## generate docs/reference and the completion scripts from the code
 	$(BIN)/python -m docs.generate
+
+site: setup ## build the documentation as a site; open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html" >&2
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx
 	$(BIN)/python -m bench.parser $(BENCH)
@@ -113,5 +121,5 @@ sbom: setup ## write the list of components, deploy/sbom.json
 	$(BIN)/python deploy/sbom.py
 
 clean: ## remove all generated files, including .venv
-	rm -rf .venv .venv-pins .e2e .engines .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-* .e2e .engines .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

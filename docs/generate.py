@@ -1,4 +1,4 @@
-"""Generate docs/reference from the code: `make docs`. A test checks that the pages are up to date."""
+"""Generate docs/reference from the code, and the diagrams: `make docs`. A test checks that the pages are up to date."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
+from docs.completion import completion_scripts
+from docs.diagrams import draw
 from docs.request_fields import FIELDS, translate_field
+from docs.verification_page import verification_page
 from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
@@ -26,14 +29,17 @@ from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.config.schema import struct_field_docs
 from interlingua.cli.dialects.show import field_docs, format_value
 from interlingua.common.typed_yaml import describe_type, unwrap_annotated
+from interlingua.core.finding_severity import advice_for, severity_of
 from interlingua.core.findings import FINDING_KINDS
 from interlingua.dialects.quoting import find_unquotable
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.exports.formats.dialect_json import dialect_schema
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import (
     Capture,
+    Cassettes,
     ClientLimits,
     Log,
     RequestLimits,
@@ -59,16 +65,23 @@ PARITY_READ, PARITY_AGREED = 739, 480
 
 
 def findings_page() -> str:
-    rows = "\n".join(f"| `{kind}` | {meaning} |" for kind, meaning in FINDING_KINDS.items())
+    rows = "\n".join(
+        f"| `{kind}` | {severity_of(kind)} | {meaning} | {advice_for(kind)} |"
+        for kind, meaning in FINDING_KINDS.items()
+    )
     return f"""# Findings
 
 Irregularities in a reply never raise an exception. They have a defined result and a finding, which reports what was
 found, where, and what was done about it. Findings are in `Reply.findings`, in `Translator.findings`, in the `finding:`
 lines of the command line, and in `--explain`. Irregularities in the history of a request are repaired, and content that
-[an upstream](upstreams.md) does not accept is converted, with a finding as well.
+[an upstream](upstreams.md) does not accept is converted, with a finding as well. `interlingua explain KIND` prints the
+same as this page.
 
-| kind | irregularity, and how it is handled |
-|---|---|
+Severities: `info`: normalised, and the meaning is certain. `warning`: changed, dropped or inferred, so that the client
+or the model may notice it. `error`: a call or a part of the reply is lost or incomplete.
+
+| kind | severity | irregularity, and how it is handled | what you can do |
+|---|---|---|---|
 {rows}
 """
 
@@ -413,6 +426,7 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "limits": RequestLimits,
     "client_limits": ClientLimits,
     "capture": Capture,
+    "cassettes": Cassettes,
     "state": State,
     "web_search": WebSearch,
     "web_fetch": WebFetch,
@@ -437,7 +451,7 @@ prints a JSON schema for editors.
 - Environment variables override the file: `INTERLINGUA_PORT=9000`; two underscores separate nested names:
   `INTERLINGUA_LOG__FORMAT=json`. Flags override both. Each flag has a variable too: `INTERLINGUA_UPSTREAM`.
 - A client's model id is looked up in `models`: first exact ids, then patterns with `*`, the longest first; then in
-  `tiers`; then it goes to `default`.
+  `tiers`; then it goes to the upstream in `api_defaults` for the client's API, or to `default`.
 
 ```yaml
 {EXAMPLE_SETTINGS_PATH.read_text(encoding="utf-8")}```
@@ -651,7 +665,7 @@ def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
 
 def _help_text(parser: argparse.ArgumentParser) -> str:
     """Return the help text at a fixed width, independent of the terminal."""
-    with patch.dict(os.environ, {"COLUMNS": "100"}):
+    with patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}):
         return parser.format_help()
 
 
@@ -680,6 +694,11 @@ def inline_code(text: str) -> str:
     )
 
 
+def dialect_schema_page() -> str:
+    """JSON Schema of `interlingua export json`."""
+    return json.dumps(dialect_schema(), indent=2) + "\n"
+
+
 PAGES = {
     "findings.md": findings_page,
     "dialects.md": dialects_page,
@@ -691,9 +710,14 @@ PAGES = {
     "agents.md": agents_page,
     "trace.md": trace_page,
     "commands.md": commands_page,
+    "verification.md": verification_page,
     "openapi.json": openapi_page,
+    "dialect.schema.json": dialect_schema_page,
 }
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")
+    for path, script in completion_scripts().items():
+        path.write_text(script, encoding="utf-8")
+    draw.write()

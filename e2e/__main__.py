@@ -2,6 +2,8 @@
 
     python -m e2e                                      all clients, APIs and dialects
     python -m e2e --only claude,codex --models kimi_k2
+    python -m e2e --scenarios web-search,compaction    only these scenarios; `none`: only the usual task
+    python -m e2e --minutes 20                         a part of it; `--resume` continues
     python -m e2e --list
     python -m e2e --write                              also write the results to docs/clients.md
 
@@ -21,88 +23,116 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from e2e import gateway, plain_server
 from e2e.clients import CLIENTS
+from e2e.gateway import GatewayPool
 from e2e.install import CannotInstall, install_clients
+from e2e.plain_servers import SERVERS
+from e2e.results import Results
 from e2e.run import Outcome, RunSpec, run
-from e2e.table import page, table
+from e2e.scenarios import SCENARIO_RUNS
+from e2e.table import describe_statuses, page, scenario_table, table
 from interlingua.dialects.registry import list_dialects
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".e2e"
 PAGE = ROOT / "docs" / "clients.md"
-PLAIN = "plain"
-"""Name of the plain server in `--models`."""
-MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47", PLAIN)
+DIALECTS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47")
+MODELS = (*DIALECTS, *SERVERS)
+"""Names in `--models`: dialects of the demo model, and plain servers."""
+USUAL = "none"
+"""Name in `--scenarios` for the usual task alone."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
-    specs = [spec for spec in _run_specs(args.models) if _is_chosen(spec, args)]
+    specs = [spec for spec in (*_run_specs(args.models), *SCENARIO_RUNS) if _is_chosen(spec, args)]
     if not specs:
         parser.error(f"no run of {', '.join(args.only)} with {', '.join(args.apis)}: see --list")
     if args.list:
         for spec in specs:
-            print(f"{spec.client.name} {spec.client.version} {spec.api} {spec.model}")
+            print(f"{spec.client.name} {spec.client.version} {spec.api} {spec.model} {spec.scenario.name}".rstrip())
         return 0
     try:
         unable = install_clients(FOLDER, list({spec.client.name: spec.client for spec in specs}.values()))
     except CannotInstall as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    started = time.monotonic()
-    outcomes = _run_all(specs, unable, args.jobs, args.keep)
-    seconds = time.monotonic() - started
+    results = Results(FOLDER / "results.jsonl", resume=args.resume)
+    green = {outcome.spec.name for outcome in results.outcomes(specs) if not outcome.why}
+    _run_all(_in_order([spec for spec in specs if spec.name not in green]), unable, results, args)
+    outcomes = results.outcomes(specs)
     print(table(outcomes))
+    print(scenario_table(outcomes))
+    print(f"\n{describe_statuses(outcomes, results.refusals)}")
     if args.write:
-        args.write.write_text(
-            page(outcomes, len(_run_specs(MODELS)), datetime.now(UTC).date(), seconds), encoding="utf-8"
-        )
+        whole = len(_run_specs(MODELS)) + len(SCENARIO_RUNS)
+        text = page(outcomes, results.refusals, whole, datetime.now(UTC).date(), results.seconds)
+        args.write.write_text(text, encoding="utf-8")
     red = [outcome for outcome in outcomes if outcome.why]
-    _log(f"{len(outcomes) - len(red)} of {len(outcomes)} runs are green, in {seconds:.0f} s")
-    return 1 if red else 0
+    left = len(specs) - len(outcomes)
+    _log(f"{len(outcomes) - len(red)} of {len(outcomes)} runs are green, in {results.seconds:.0f} s")
+    if left:
+        _log(f"{left} runs are left: --resume continues")
+    return 1 if red or left or results.refusals else 0
 
 
 def _run_specs(models: Sequence[str]) -> list[RunSpec]:
-    """Return all runs with these dialects of the demo model, and with the plain server if it is chosen."""
-    names = {**{model: f"demo/{model}" for model in models}, PLAIN: plain_server.MODEL}
+    """Return all runs of the usual task with these dialects of the demo model and plain servers."""
+    targets = [(SERVERS[name].model, name) if name in SERVERS else (f"demo/{name}", "") for name in models]
     return [
-        RunSpec(client, api, names[model]) for client in CLIENTS.values() for api in client.apis for model in models
+        RunSpec(client, api, model, server)
+        for client in CLIENTS.values()
+        for api in client.apis
+        for model, server in targets
     ]
 
 
 def _is_chosen(spec: RunSpec, args: argparse.Namespace) -> bool:
-    return (not args.only or spec.client.name in args.only) and (not args.apis or spec.api in args.apis)
+    scenario = spec.scenario.name or USUAL
+    if args.scenarios:
+        is_wanted = scenario in args.scenarios
+    else:  # a choice of models is about the usual task
+        is_wanted = scenario == USUAL or args.models is MODELS
+    return is_wanted and (not args.only or spec.client.name in args.only) and (not args.apis or spec.api in args.apis)
 
 
-def _run_all(specs: list[RunSpec], unable: Mapping[str, str], jobs: int, keep: bool) -> list[Outcome]:
+def _in_order(specs: list[RunSpec]) -> list[RunSpec]:
+    """Return the runs model by model, those of plain servers first, so that a part of the test has whole columns."""
+    models = list(dict.fromkeys(spec.model for spec in specs))
+    return sorted(specs, key=lambda spec: (not spec.scenario.name, not spec.server, models.index(spec.model)))
+
+
+def _run_all(specs: list[RunSpec], unable: Mapping[str, str], results: Results, args: argparse.Namespace) -> None:
     """Run all clients outside this repository: some search for a repository and its instructions for agents."""
     kept = FOLDER / "runs"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
 
-    def run_one(spec: RunSpec) -> Outcome:
+    started = time.monotonic()
+
+    def run_one(spec: RunSpec) -> None:
+        if args.minutes and time.monotonic() - started > 60 * args.minutes:
+            return
+        name = spec.name
         if why := unable.get(spec.client.name):
-            return Outcome(spec, 0.0, why)
-        name = f"{spec.client.name}-{spec.api}-{spec.model.rpartition('/')[2]}"
-        outcome = run(spec, running, FOLDER, folder / name)
+            results.add(Outcome(spec, 0.0, why))
+            return
+        outcome = run(spec, pool.gateway(spec.server, spec.scenario.settings), FOLDER, folder / name)
+        results.add(outcome)
         result = f"failed: {outcome.why}" if outcome.why else "passed"
-        _log(f"{spec.client.name} {spec.api} {spec.model}: {result} ({outcome.seconds:.1f} s)")
-        if keep or outcome.why:
+        _log(f"{name}: {result} ({outcome.seconds:.1f} s)")
+        if args.keep or outcome.why:
             shutil.move(folder / name, kept / name)
         else:
             shutil.rmtree(folder / name, ignore_errors=True)
-        return outcome
 
     with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        with (
-            gateway.run_plain_server() as plain_url,
-            gateway.run_gateway(kept, plain_url) as running,
-            ThreadPoolExecutor(jobs) as pool,
-        ):
-            return list(pool.map(run_one, specs))
+        with GatewayPool(kept) as pool:
+            with ThreadPoolExecutor(args.jobs) as threads:
+                list(threads.map(run_one, specs))
+            results.add_part(time.monotonic() - started, pool.count_refusals())
 
 
 def _log(text: str) -> None:
@@ -128,13 +158,23 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", type=names(list(CLIENTS)), default=[], metavar="NAMES", help="only these clients: claude,codex")
     add(
         "--models",
-        type=names([*(dialect.name for dialect in list_dialects()), PLAIN]),
+        type=names([*(dialect.name for dialect in list_dialects()), *SERVERS]),
         default=MODELS,
         metavar="NAMES",
-        help="only these dialects, or `plain`: a server without tool parser and vision, with a small window",
+        help=f"only these dialects, or servers that are started without any option: {', '.join(SERVERS)}",
+    )
+    scenarios = list(dict.fromkeys(spec.scenario.name for spec in SCENARIO_RUNS))
+    add(
+        "--scenarios",
+        type=names([USUAL, *scenarios]),
+        default=[],
+        metavar="NAMES",
+        help=f"only these: {', '.join(scenarios)}; `{USUAL}`: the usual task",
     )
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="only these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="number of clients that run at once; default: 2")
+    add("--minutes", type=float, default=0, metavar="N", help="start no run after N minutes; --resume continues")
+    add("--resume", action="store_true", help="do not repeat the green runs of the last test")
     add("--list", action="store_true", help="list the runs without starting them")
     add("--keep", action="store_true", help="also keep the folders of successful runs, in .e2e/runs")
     add("--write", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; default: docs/clients.md")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from interlingua.agents import Agent, AgentTarget
+from interlingua.agents.base import DEFAULT_CONTEXT_TOKENS
 
 __all__ = ["DEV", "Client", "Launch", "Task", "agent_client"]
 
@@ -30,6 +31,8 @@ class Task(Struct, frozen=True, kw_only=True):
     """Folder for this run only, also used as HOME; the files of the launch are written there."""
     npm: str
     """Folder whose node_modules has all npm packages, for programs that import them."""
+    context_tokens: int = DEFAULT_CONTEXT_TOKENS
+    """Context window that the agent is configured with."""
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -88,7 +91,12 @@ def agent_client(
     def start(task: Task) -> Launch:
         setup = agent.setup(
             AgentTarget(
-                gateway_url=task.base, api=task.api, model=task.model, key=task.key, folder=f"{task.home}/config"
+                gateway_url=task.base,
+                api=task.api,
+                model=task.model,
+                key=task.key,
+                folder=f"{task.home}/config",
+                context_tokens=task.context_tokens,
             )
         )
         return Launch(

@@ -1,9 +1,7 @@
-"""One end-to-end run: a client does one task with one model, and its own tool writes a proof file.
+"""One end-to-end run: a client does a task with one model, and its own tools write a proof file.
 
-The prompt makes the model send two calls in one reply, each of which writes one half, and after their results a third
-call that joins the halves. So the proof file exists only if the client ran both calls, sent their results back, and
-understood the next turn. The gateway's captures show that the two calls came in one reply. The client must also exit
-with status 0. A client that can read images first reads one, also with models that see none.
+The client must exit with status 0, its proof file must have the expected text, and the gateway's captures must show
+what the scenario is about. See `scenario.py` for the task of most runs, and `scenarios/` for the others.
 """
 
 from __future__ import annotations
@@ -13,32 +11,38 @@ import secrets
 import signal
 import subprocess
 import time
-from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from e2e.client import Client, Launch, Task
 from e2e.gateway import Exchange, Gateway
 from e2e.install import search_path
+from e2e.scenario import PARALLEL_CALLS, Evidence, Scenario
 
-__all__ = ["Outcome", "RunSpec", "find_problem", "prompt", "run"]
+__all__ = ["Outcome", "RunSpec", "run"]
 
-PROOF = "proof.txt"
-IMAGE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
-"""PNG of one pixel."""
 SHOWN = 300
+ABORTED = "client-left"
 CAPTURED = 5.0
 """Seconds to wait for the capture file of the last exchange."""
 
 
 class RunSpec(Struct, frozen=True):
-    """Client, API and model of one run: one cell of the table."""
+    """Client, API, model and task of one run."""
 
     client: Client
     api: str
     model: str
+    server: str = ""
+    """Name of the plain server that has the model; empty: the gateway's own demo."""
+    scenario: Scenario = PARALLEL_CALLS
+
+    @property
+    def name(self) -> str:
+        parts = (self.client.name, self.api, self.model.rpartition("/")[2], self.scenario.name)
+        return "-".join(filter(None, parts)).replace(":", "_")
 
 
 class Outcome(Struct, frozen=True):
@@ -46,61 +50,57 @@ class Outcome(Struct, frozen=True):
     seconds: float
     why: str = ""
     """Reason of the failure; "": success."""
+    exchanges: int = 0
+    other_statuses: int = 0
+    """Exchanges with another status than 200. A green run has only those that its scenario expects."""
+    aborted: int = 0
+    """Exchanges whose reply the client did not wait for."""
 
 
-def prompt(client: Client, first: str, second: str, image: str = "") -> str:
-    """Return the task in the prompt language of the demo model. `image`: path of an image to be read first."""
+def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path, token: str = "") -> Outcome:
+    """Run the client in a new folder, wait for it, end all processes that it started, and check the evidence.
 
-    def call(command: str) -> str:
-        return f"{client.tool} {client.param}='{command}'"
-
-    halves = " and ".join(call(f"printf %s {half} > {name}.txt") for name, half in (("a", first), ("b", second)))
-    look = f"{client.image_tool}='{image}', then " if client.image_tool and image else ""
-    return f"Use {look}{halves}, then {call(f'cat a.txt b.txt > {PROOF}')}"
-
-
-def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
-    """Run the client in a new folder, wait for it, end all processes that it started, and check the proof file."""
-    first, second = secrets.token_hex(8), secrets.token_hex(8)
+    `token` is the content of the proof file; empty: a new one, so that no earlier run can have written it.
+    """
+    scenario, token = spec.scenario, token or secrets.token_hex(8)
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
-    (work / "dot.png").write_bytes(IMAGE)
+    scenario.prepare(work)
     task = Task(
         base=gateway.base,
         api=spec.api,
         model=spec.model,
         key=gateway.key,
-        prompt=prompt(spec.client, first, second, str(work / "dot.png")),
+        prompt=scenario.prompt(spec.client, token, work),
         home=str(home),
         npm=str(installed / "npm"),
+        context_tokens=scenario.context_tokens,
     )
-    launch = spec.client.start(task)
+    launch = scenario.extend(spec.client.start(task), task, work)
     _write(home, launch.files)
     began, started = time.time(), time.monotonic()
     ended = _execute(launch, spec.client, home, work, installed)
     seconds = time.monotonic() - started
-    exchanges = _exchanges(gateway, first, began)
-    made = work / PROOF
-    lacks = find_problem(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
-    failed = [part for part in (lacks, ended) if part]
-    return Outcome(spec, seconds, "; ".join([*failed, *_last_output(folder)]) if failed else "")
+    exchanges = _exchanges(gateway, token, began)
+    problem = _status_problem(exchanges, scenario)
+    problem = problem or scenario.find_problem(Evidence(token, work, home, exchanges))
+    failed = [part for part in (problem, ended) if part]
+    why = "; ".join([*failed, *_last_output(folder)]) if failed else ""
+    aborted = sum(one.outcome == ABORTED for one in exchanges)
+    others = sum(one.status != 200 and one.outcome != ABORTED for one in exchanges)
+    return Outcome(spec, seconds, why, len(exchanges), others, aborted)
 
 
-def find_problem(proof: str | None, expected: str, exchanges: list[Exchange]) -> str:
-    """Return the reason why the run failed; "": it succeeded."""
-    failed = next((one for one in exchanges if one.outcome not in ("ok", "client-left")), None)
-    if failed:
-        return f"a request failed ({failed.outcome}): {failed.error[:SHOWN]}"
+def _status_problem(exchanges: list[Exchange], scenario: Scenario) -> str:
+    """Return the first request that failed, except those whose error the scenario expects."""
     if not exchanges:
         return "the gateway received no request"
-    several = next((at for at, one in enumerate(exchanges) if one.calls >= 2), None)
-    if several is None:
-        return "no reply had two calls"
-    if not any(one.calls for one in exchanges[several + 1 :]):
-        return "no later reply had a call"
-    if proof is None:
-        return f"{PROOF} is missing"
-    return "" if proof == expected else f"{PROOF} is {proof[:80]!r} instead of {expected!r}"
+    for one in exchanges:
+        is_expected = bool(scenario.expected_error) and scenario.expected_error in one.error
+        is_fine = one.outcome == ABORTED or (one.outcome == "ok" and one.status == 200)
+        if not is_fine and not is_expected:
+            return f"a request failed ({one.outcome}): {one.error[:SHOWN]}"
+    return ""
 
 
 def _write(home: Path, files: dict[str, str]) -> None:
@@ -147,13 +147,13 @@ def _execute(launch: Launch, client: Client, home: Path, work: Path, installed: 
     return f"exit status {code}" if code else ""
 
 
-def _exchanges(gateway: Gateway, about: str, since: float) -> list[Exchange]:
+def _exchanges(gateway: Gateway, token: str, since: float) -> list[Exchange]:
     """Return the exchanges of this run. Wait for the last one, whose capture may not be written yet."""
     until = time.monotonic() + CAPTURED
     while True:
-        exchanges = gateway.exchanges(about, since)
+        exchanges = gateway.exchanges(token, since)
         if (exchanges and not exchanges[-1].calls) or time.monotonic() > until:
-            return exchanges
+            return [structs.replace(one, error=one.error or "") for one in exchanges]
         time.sleep(0.1)
 
 

@@ -16,6 +16,8 @@ class BuiltinTag:
     dialect: str
     before: str = ""
     """Text that the tag requires before what `render` writes, if a call is required."""
+    before_text: str = ""
+    """Text that it requires before it, if a call is not required."""
     after: str = ""
     """Text that the tag requires after it."""
     differs: tuple[str, ...] = ()
@@ -60,13 +62,15 @@ BUILTIN_TAGS = (
     BuiltinTag(
         "harmony",
         "harmony",
-        differs=ALL,
-        reason="the tag has no space before <|constrain|>, the model's chat template has one",
+        differs=(*ALL, "an empty reply"),
+        reason="the tag has no space before <|constrain|>, the model's chat template has one; it accepts an empty reply"
+        " although a call is required",
     ),
     BuiltinTag(
         "minimax",
         "minimax_m2",
         before="\n</think>\n\n\n\n\n",
+        before_text="\n</think>\n\n\n\n",
         reason="the tag ends thinking that the prompt has opened, also if the reply has none",
     ),
     BuiltinTag("minimax_m3", "minimax_m3"),

@@ -18,14 +18,16 @@ from engines.builtin_tags import BUILTIN_TAGS, BuiltinTag
 from engines.environments import FOLDER
 from engines.judge import Judge
 from engines.reply_check import TOOLS, find_problems
+from interlingua.core.reply import Call, Reply
 from interlingua.errors import NotExpressible
 
 __all__ = ["Outcome", "decode_all", "load_outcomes"]
 
 RESULTS = FOLDER / "results"
-MAX_TOKENS = 256
-BATCH = 100
+MAX_TOKENS = 300
+BATCH = 250
 """Replies after which progress is printed."""
+SAMPLE_TEXT = "sample"
 
 
 @dataclass
@@ -108,13 +110,26 @@ def _prefill(tag: BuiltinTag, dialect: il.Dialect) -> str:
     return ""
 
 
+def endings_of(dialect: il.Dialect) -> list[str]:
+    """Return how thinking and a call end: the text after the thinking and after a value."""
+    sample = Reply(parts=[Call("call_0", "get_weather", json.dumps({"city": SAMPLE_TEXT}))])
+    end_of_call = il.render(sample, dialect).partition(SAMPLE_TEXT)[2]
+    return [text.strip() for text in (end_of_call, *(span.close for span in dialect.thinking))]
+
+
 def _decode_batch(
     judge: Judge, dialect: il.Dialect, constraint: Any, prefill: str, count: int, outcome: Outcome
 ) -> None:
     started = time.monotonic()
     grammar = dialect.grammar
     markers = [*dialect.markers, *(grammar.inner_markers if grammar else ())]
-    request = {"markers": markers, "count": count, "seed": outcome.replies, "max_tokens": MAX_TOKENS}
+    request = {
+        "markers": markers,
+        "endings": endings_of(dialect),
+        "count": count,
+        "seed": outcome.replies,
+        "max_tokens": MAX_TOKENS,
+    }
     for reply in judge.ask(do="sample", constraint=constraint, **request):
         problems = find_problems(reply["text"], dialect, ended=reply["ended"], prefill=prefill)
         outcome.replies += 1

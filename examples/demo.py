@@ -12,6 +12,7 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli.common import console as io
+from interlingua.cli.common import terminal
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
 from interlingua.wires.streaming import sse
@@ -21,7 +22,7 @@ PIECE = 700  # bytes per read, as a network might cut the stream
 
 
 def main() -> None:
-    layout = columns.ColumnLayout(io.terminal_width(), columns.style_for(io.stdout_is_terminal()))
+    layout = columns.ColumnLayout(terminal.terminal_width(), terminal.stdout_styler())
     explainer = Explainer()
     translator = il.Translator("openai-chat", "openai-chat", observer=explainer.observe)
     sent = b""
@@ -33,8 +34,8 @@ def main() -> None:
     )
     show(layout.format_header("upstream sends", "client receives, and why"))
     for frames in translate(translator):
-        for row in explainer.take_rows():
-            show(layout.format_row(row))
+        for explained in explainer.take_rows():
+            show(layout.format_row(explained.row))
         sent += frames
     show(f"\n{layout.format_note(explainer.summary() + '. Result at the client:')}\n")
     show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")

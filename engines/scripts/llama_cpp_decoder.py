@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import random
 import sys
 import tempfile
 from importlib.metadata import version
@@ -13,14 +12,11 @@ import gguf
 import llama_cpp
 import numpy as np
 from answers import answer_requests
+from habits import END, Habits
 
-END, UNKNOWN = 256, 257
-VOCABULARY_SIZE = 258
+UNKNOWN = END + 1
+VOCABULARY_SIZE = END + 2
 EMBEDDING, FEED_FORWARD, LAYERS, HEADS, CONTEXT = 32, 64, 2, 2, 512
-BEGIN_MARKER, GO_ON_WITH_MARKER, PLAIN, CLOSE, STOP = 4.5, 7.0, 3.0, 1.5, 5.0
-"""The habits of `byte_model.py`, as additions to logits."""
-PLAIN_BYTES = b'abcdefghijklmnop 0123456789"\\\n}{[],:'
-CLOSING_BYTES = b'"}])'
 
 
 def write_model(path: Path) -> None:
@@ -69,34 +65,6 @@ def write_model(path: Path) -> None:
     writer.close()
 
 
-class Habits:
-    """What the habits of the model add to its logits."""
-
-    def __init__(self, markers: list[str]) -> None:
-        self._next_bytes: dict[bytes, set[int]] = {}
-        for marker in {marker.encode() for marker in markers}:
-            for length in range(len(marker)):
-                self._next_bytes.setdefault(marker[:length], set()).add(marker[length])
-        self._longest = max(map(len, self._next_bytes), default=0)
-        self._base = np.zeros(VOCABULARY_SIZE)
-        for byte in PLAIN_BYTES:
-            self._base[byte] += PLAIN
-        for byte in CLOSING_BYTES:
-            self._base[byte] += CLOSE
-        for byte in self._next_bytes.get(b"", ()):
-            self._base[byte] += BEGIN_MARKER
-        self._base[END] += STOP
-        self._base[UNKNOWN] = -1e9
-
-    def add_to(self, logits: np.ndarray, written: bytes) -> np.ndarray:
-        logits = logits + self._base
-        for length in range(min(len(written), self._longest), 0, -1):
-            if found := self._next_bytes.get(written[-length:]):
-                logits[list(found)] += GO_ON_WITH_MARKER
-                break
-        return logits
-
-
 class Grammar:
     """A grammar in llama.cpp: which tokens it allows next."""
 
@@ -105,16 +73,16 @@ class Grammar:
         self._sampler = llama_cpp.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
         if not self._sampler:
             raise ValueError("llama.cpp does not compile the grammar")
-        self._data = (llama_cpp.llama_token_data * VOCABULARY_SIZE)()
-        self._array = llama_cpp.llama_token_data_array(self._data, VOCABULARY_SIZE, -1, False)
+        self._candidates = (llama_cpp.llama_token_data * VOCABULARY_SIZE)()
+        self._array = llama_cpp.llama_token_data_array(self._candidates, VOCABULARY_SIZE, -1, False)
+        self._fields = np.frombuffer(self._candidates, dtype=[("id", "i4"), ("logit", "f4"), ("p", "f4")])
 
     def allowed(self) -> np.ndarray:
         """Return for each token whether it may come next."""
-        for token in range(VOCABULARY_SIZE):
-            self._data[token] = llama_cpp.llama_token_data(token, 0.0, 0.0)
+        self._fields["id"], self._fields["logit"] = np.arange(VOCABULARY_SIZE), 0.0
         self._array.size, self._array.selected, self._array.sorted = VOCABULARY_SIZE, -1, False
         llama_cpp.llama_sampler_apply(self._sampler, ctypes.byref(self._array))
-        return np.array([self._data[token].logit > -1e30 for token in range(VOCABULARY_SIZE)])
+        return self._fields["logit"] > -1e30
 
     def accept(self, token: int) -> None:
         llama_cpp.llama_sampler_accept(self._sampler, token)
@@ -153,35 +121,50 @@ class Decoder:
         return bool(self._grammar.allowed()[END])
 
     def sample(
-        self, constraint: str | None, markers: list[str], count: int, seed: int, max_tokens: int
+        self,
+        constraint: str | None,
+        markers: list[str],
+        endings: list[str],
+        count: int,
+        seed: int,
+        max_tokens: int,
     ) -> list[dict[str, Any]]:
         """Return replies: the text, and whether the model has ended it. The constraint is GBNF, or None."""
         if constraint:
             self.compile(constraint)
-        chance, habits = random.Random(seed), Habits(markers)
-        return [self._sample_one(bool(constraint), habits, chance, max_tokens) for _ in range(count)]
+        chance = np.random.default_rng(seed)
+        habits = Habits(markers, endings, VOCABULARY_SIZE)
+        tables = np.array(habits.bonus), np.array(habits.impatience), habits.next_state
+        return [self._sample_one(bool(constraint), tables, chance, max_tokens) for _ in range(count)]
 
-    def _sample_one(self, constrained: bool, habits: Habits, chance: random.Random, max_tokens: int) -> dict[str, Any]:
+    def _sample_one(
+        self, constrained: bool, tables: Any, chance: np.random.Generator, max_tokens: int
+    ) -> dict[str, Any]:
+        bonus, impatience, next_state = tables
         llama, grammar = self._llama, self._grammar if constrained else None
         if grammar:
             grammar.reset()
         llama.reset()
         llama.eval([END])
-        written = b""
-        for _ in range(max_tokens):
-            logits = np.array(llama.scores[llama.n_tokens - 1] if llama.scores.size else llama.eval_logits[-1])
-            logits = habits.add_to(logits, written)
+        written, state = b"", 0
+        for length in range(max_tokens):
+            logits = self._logits() + bonus[state] + length * impatience[state]
             if grammar:
                 logits = np.where(grammar.allowed(), logits, -np.inf)
             weights = np.exp(logits - logits.max())
-            token = chance.choices(range(VOCABULARY_SIZE), weights)[0]
+            token = int(chance.choice(VOCABULARY_SIZE, p=weights / weights.sum()))
             if grammar:
                 grammar.accept(token)
             if token == END:
                 return {"text": written.decode(errors="replace"), "ended": True}
             written += bytes([token])
+            state = next_state[state][token]
             llama.eval([token])
         return {"text": written.decode(errors="replace"), "ended": False}
+
+    def _logits(self) -> np.ndarray:
+        pointer = llama_cpp.llama_get_logits_ith(self._llama.ctx, -1)
+        return np.ctypeslib.as_array(pointer, (VOCABULARY_SIZE,)).astype(float)
 
 
 def main() -> None:

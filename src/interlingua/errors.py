@@ -9,6 +9,7 @@
     │   └── NotExpressible  a dialect or a tool that an export format cannot express
     ├── BadInput            the caller's data: a file or body that cannot be read at all
     │   ├── BadSetting      a setting of the gateway; `path` is its place in the settings
+    │   ├── BadSettings     several of them; `problems` has one error for each
     │   └── BadRequest      a client's request; `path` is the place in its body
     │       └── UnknownModel
     ├── CallError           the model: invalid arguments of a call, raised when a program parses them
@@ -33,6 +34,7 @@ __all__ = [
     "BadInput",
     "BadRequest",
     "BadSetting",
+    "BadSettings",
     "CallError",
     "InterlinguaError",
     "NotExpressible",
@@ -59,6 +61,8 @@ class InterlinguaError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # tracebacks show it
 
 
 class UsageError(InterlinguaError):
@@ -120,6 +124,14 @@ class BadSetting(BadInput):
     def __init__(self, path: tuple[str, ...], message: str, hint: str = "") -> None:
         super().__init__(f"{'.'.join(path)}: {message}", hint)
         self.path = path
+
+
+class BadSettings(BadInput):
+    """Several wrong settings, each of which has an error of its own."""
+
+    def __init__(self, problems: list[BadInput]) -> None:
+        super().__init__("; ".join(map(str, problems)), "`interlingua config check` has a hint for each of them")
+        self.problems = problems
 
 
 class CallError(InterlinguaError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.error
@@ -108,3 +109,126 @@ def test_invalid_capture_file(text: str, problem: str, tmp_path: Path) -> None:
     assert result.returncode == 1
     assert problem in result.stderr
     assert "cannot read" in translate(str(tmp_path / "none.jsonl")).stderr
+
+
+# ── captures by id and folder ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def folder(capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the captures of three requests. The newest has failed, and two ids begin alike."""
+    folder = tmp_path_factory.mktemp("several") / "captures"
+    folder.mkdir()
+    lines = [json.loads(line) for line in capture.read_text().splitlines()]
+    failure = {
+        "status": 502,
+        "outcome": "upstream-failed",
+        "error": "it broke",
+        "model": "other",
+        "upstream_model": "x",
+    }
+    failure |= {
+        "findings": {"cut-short": 1, "noise": 3},
+        "failed_attempts": [
+            {"upstream": "one", "model": "kimi", "kind": "unreachable", "reason": "Connection refused"}
+        ],
+    }
+    for number, (id, changes) in enumerate([("req_aaaa11", {}), ("req_aaaa22", {}), ("req_bbbb33", failure)]):
+        lines[-1]["exchange"] = {**lines[-1]["exchange"], **changes}
+        file = folder / f"20260101T12000{number}000000Z-{id}.jsonl"
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (folder / "notes.jsonl").write_text("not a capture\n")
+    return folder
+
+
+def run_in(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOME": str(folder), "COLUMNS": "80", "TZ": "UTC"}
+    argv = [sys.executable, "-m", "interlingua", *args]
+    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("reference", ["req_bbbb33", "req_bbbb", "bbbb33", "captures"])
+def test_capture_by_id_or_folder(folder: Path, reference: str) -> None:
+    result = run_in(folder.parent, "translate", "--explain", "--only", "findings", reference)
+    assert result.returncode == 0, result.stderr
+    assert "20260101T120002000000Z-req_bbbb33.jsonl: status 502, upstream-failed" in result.stderr
+    assert "stop-reason" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("reference", "error"),
+    [
+        (
+            "req_aaaa",
+            "error: 2 captures in captures have an id that begins with req_aaaa\nhint: write more of it: req_",
+        ),
+        ("req_cccc", "error: no capture in captures has the id req_cccc\nhint: `interlingua captures list` lists them"),
+        ("nonsense", "error: cannot read nonsense: no such file"),
+    ],
+)
+def test_unknown_capture(folder: Path, reference: str, error: str) -> None:
+    result = run_in(folder.parent, "translate", reference)
+    assert result.returncode == 1
+    assert error in result.stderr
+
+
+def test_folder_of_captures_is_searched_in_the_settings(folder: Path, tmp_path: Path) -> None:
+    result = run_in(tmp_path, "captures", "list")
+    assert result.returncode == 1
+    assert "hint: pass it with --captures DIR" in result.stderr
+    (tmp_path / "interlingua.yaml").write_text(f"demo: true\ncapture: {{dir: {folder}}}\n")
+    assert "req_bbbb33" in run_in(tmp_path, "captures", "list").stdout
+    assert run_in(tmp_path, "captures").stdout == run_in(tmp_path, "captures", "list").stdout
+
+
+def test_list_of_captures(folder: Path) -> None:
+    result = run_in(folder.parent, "captures", "list")
+    assert result.stdout.splitlines() == [
+        "time            status  outcome          model         calls  findings  id",
+        "01-01 12:00:02  502     upstream-failed  other         1      1 error   req_bbbb33",
+        "01-01 12:00:01  200     ok               demo/kimi_k2  1      1 info    req_aaaa22",
+        "01-01 12:00:00  200     ok               demo/kimi_k2  1      1 info    req_aaaa11",
+    ]
+    assert len(run_in(folder.parent, "captures", "list", "-n", "2").stdout.splitlines()) == 3
+    assert len(run_in(folder.parent, "captures", "list", "--failed").stdout.splitlines()) == 2
+    assert len(run_in(folder.parent, "captures", "list", "--model", "*KIMI*").stdout.splitlines()) == 3
+    listed = [json.loads(line) for line in run_in(folder.parent, "captures", "list", "--json").stdout.splitlines()]
+    assert [entry["id"] for entry in listed] == ["req_bbbb33", "req_aaaa22", "req_aaaa11"]
+    assert listed[0]["exchange"]["error"] == "it broke"
+
+
+def test_show_capture(folder: Path) -> None:
+    text = run_in(folder.parent, "captures", "show", "req_bbbb").stdout
+    for line in (
+        "id         req_bbbb33",
+        "outcome    502 upstream-failed: it broke",
+        "failed     one: kimi: Connection refused",
+        "request    1 message, 1 tool; the last message:",
+        "           use ls path=/etc",
+        'call       ls {"path":"/etc"}',
+        "next: interlingua translate --explain req_bbbb33",
+    ):
+        assert f"{line}\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert run_in(folder.parent, "captures", "show").stdout.splitlines()[0] == "id         req_bbbb33"
+
+
+def test_recorded_bytes_are_printed_unchanged(folder: Path, capture: Path) -> None:
+    lines = [json.loads(line) for line in capture.read_text().splitlines()]
+    for option, kind in (
+        ("--request", "request"),
+        ("--asked", "asked"),
+        ("--received", "received"),
+        ("--sent", "sent"),
+    ):
+        expected = "".join(line["text"] for line in lines if line["kind"] == kind)
+        assert run_in(folder.parent, "captures", "show", "req_aaaa11", option).stdout == expected
+    exchange = json.loads(run_in(folder.parent, "captures", "show", "req_bbbb33", "--json").stdout)
+    assert exchange["outcome"] == "upstream-failed"
+
+
+def test_capture_without_an_end_is_shown(folder: Path, capture: Path, tmp_path: Path) -> None:
+    file = tmp_path / "20260101T120000000000Z-req_dddd44.jsonl"
+    file.write_text("".join(capture.read_text().splitlines(keepends=True)[:-1]))
+    text = run_in(folder.parent, "captures", "show", str(file)).stdout
+    assert "outcome    the capture has no end: " in text

@@ -142,7 +142,7 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "quiet and json": (["translate", "--quiet", "--json"], "", 2, "not allowed with"),
     "no such file": (["parse", "--dialect", "kimi_k2", "no/such/file"], "", 1, "no/such/file: no such file"),
     "no such tools": (["translate", "--tools", "no/such/file"], "", 1, "no/such/file: no such file"),
-    "a directory": (["translate", "/"], "", 1, "it is a directory"),
+    "a directory": (["translate", "/"], "", 1, "has no captures"),
     "no JSON": (["render", "--dialect", "kimi_k2"], "<think>", 1, "malformed"),
     "no input": (["render", "--dialect", "kimi_k2"], " \n", 1, "is empty"),
     "no UTF-8": (["render", "--dialect", "kimi_k2"], '{"text": "\udcff"}', 1, "utf-8"),
@@ -254,7 +254,7 @@ def test_parse_with_prefill_and_tools(cli: Cli, tmp_path: Path) -> None:
         "parse", "--dialect=kimi_k2", "--prefill=<think>", "--tools", tools, stdin=KIMI.removeprefix("<think>")
     )
     assert json.loads(result.out)["reasoning"] == "Two cities."
-    assert result.err.startswith("finding: unknown-tool")
+    assert result.err.startswith("finding (warning): unknown-tool")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,8 @@ def test_parse_events_prints_one_line_per_event(cli: Cli) -> None:
         (["--quiet"], ""),
         (
             ["--json"],
-            '{"kind":"noise","message":"<|im_end|> is not part of the reply: dropped","place":"character 11"}\n',
+            '{"kind":"noise","message":"<|im_end|> is not part of the reply: dropped","place":"character 11",'
+            '"severity":"info"}\n',
         ),
     ],
 )
@@ -370,7 +371,7 @@ def test_request(cli: Cli) -> None:
     assert (body["model"], body["max_completion_tokens"]) == ("kimi-k2.5", 9)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool"]
     assert body["messages"][1]["tool_calls"][0]["id"] == body["messages"][2]["tool_call_id"] == "functions.ls:0"
-    assert "finding: no-result" in result.err
+    assert "finding (warning): no-result" in result.err
     assert "top_k" in result.err
 
 
@@ -518,7 +519,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     ),
     "marker as data": (chunk({"content": KIMI.replace("São", "<think>")}), ['"arguments":"{\\"city\\": \\"<think>']),
     "failed": (f"data: {FAILURE}\n\n", ["! failed: overloaded \\u001b[2J", "= unchanged"]),
-    "not JSON": ("data: \x1b[2J\n\n", ["\\u001b[2J", "! finding bad-json"]),
+    "not JSON": ("data: \x1b[2J\n\n", ["\\u001b[2J", "! error bad-json"]),
     "no object": ("data: [1]\n\n", ["1  [1]"]),
     "escapes": (chunk({"content": "\x1b[2J\x9b\u202e"}), ['{"content":"\\u001b[2J\\u009b\\u202e"}']),
     "long": (chunk({"role": "assistant", "content": "a" * 500}), ["a" * 39 + "…" + "a" * 20]),
@@ -549,7 +550,7 @@ def test_explain_step_without_events(sent: str, why: str) -> None:
     explainer = Explainer()
     explainer.observe(trace.MessageReceived(1, 'data: {"x":1}\n\n'))
     explainer.observe(trace.FramesSent(1, sent))
-    (row,) = explainer.take_rows()
+    (row,) = (explained.row for explained in explainer.take_rows())
     assert row.right[-1].text == why
 
 
@@ -559,7 +560,7 @@ def test_explain_message_over_the_size_limit() -> None:
     translator = il.Translator(options=il.Options(limits=limits), observer=explainer.observe)
     translator.feed(b"data: " + b"x" * 80)
     translator.feed(b"x" * 80)
-    (row,) = explainer.take_rows()
+    (row,) = (explained.row for explained in explainer.take_rows())
     assert row.left[0].text == "(an event over the size limit)"
     assert row.right[-1].text == "failed: the upstream sent an event of more than 100 bytes or 8,192 lines"
 
@@ -570,7 +571,7 @@ def test_columns_are_aligned_for_wide_and_combining_characters() -> None:
         row = layout.format_row(
             two_columns.ColumnRow("1", [two_columns.ColumnLine(text)], [two_columns.ColumnLine(text, prefix="→")])
         )
-        assert {two_columns._display_width(line.partition("│")[0]) for line in row.splitlines()} == {44}
+        assert {two_columns.display_width(line.partition("│")[0]) for line in row.splitlines()} == {44}
 
 
 def test_explain_and_translate_send_the_same_frames() -> None:
@@ -578,7 +579,7 @@ def test_explain_and_translate_send_the_same_frames() -> None:
     translator = il.Translator(observer=explainer.observe)
     sent = translator.feed(STREAM.read_bytes()) + translator.close()
     rows = explainer.take_rows()
-    assert [row.number for row in rows if row.number] == [str(n) for n in range(1, 40)]
+    assert [explained.row.number for explained in rows if explained.row.number] == [str(n) for n in range(1, 40)]
     assert sent == il.Translator().feed(STREAM.read_bytes())
 
 

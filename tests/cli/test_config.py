@@ -104,12 +104,107 @@ def test_check_reports_errors_and_notes(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert cli("config", "check", "mine.yaml").err == note + error
 
 
-def test_check_without_a_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = "error: upstreams: no upstream is configured\nhint: add one, or start with --demo\n"
-    assert cli("config", "check") == CommandResult(1, "", error)
+WRONG = """\
+port: http
+log: {format: xml, levle: debug}
+upstreams:
+  router: {url: openrouter.ai, key: "${NOT_SET}"}
+  own: {api: openai-chat, profile: vlm}
+default: ruter
+models:
+  kimi: {upstream: rooter, dialect: kimi_k3000}
+  fast: kimmi
+  slow: {upstrem: own}
+tiers: {opis: kimi, haiku: slwo}
+seal_key: short
+"""
+PROBLEMS = [
+    ("interlingua.yaml:1: port: expected a whole number", "for example: port: 8484"),
+    ("interlingua.yaml:2: log.format: expected one of text, json", "for example: format: text"),
+    ("interlingua.yaml:2: log.levle: unknown field", "did you mean 'level'?"),
+    ("interlingua.yaml:4: upstreams.router.key: the variable NOT_SET is not set", "set it in the environment"),
+    ("interlingua.yaml:10: models.slow.upstrem: unknown field", "did you mean 'upstream'?"),
+    ("interlingua.yaml:11: tiers.opis: unknown field", "did you mean 'opus'?"),
+    ("interlingua.yaml:5: upstreams.own.url: required field is missing", "for example: url: https://"),
+    ("interlingua.yaml:4: upstreams.router.url: 'openrouter.ai' is not an http or https URL", "for example:"),
+    ("interlingua.yaml:12: seal_key: the key has less than 16 characters", "generate one"),
+    ("interlingua.yaml:8: models.kimi.dialect: no dialect is called 'kimi_k3000'", "did you mean"),
+    ("interlingua.yaml:5: upstreams.own.profile: no upstream is called 'vlm'", "did you mean 'vllm'?"),
+    ("interlingua.yaml:6: default: no upstream is called 'ruter'", "did you mean 'router'?"),
+    ("interlingua.yaml:8: models.kimi.upstream: no upstream is called 'rooter'", "did you mean 'router'?"),
+    ("interlingua.yaml:9: models.fast: no entry of `models` is called 'kimmi'", "did you mean 'kimi'?"),
+    ("interlingua.yaml:11: tiers.haiku: no model is called 'slwo'", "did you mean 'slow'?"),
+]
+
+
+@pytest.mark.parametrize("command", [("config", "check"), ("config", "show"), ("serve",), ("start",)], ids=" ".join)
+def test_all_mistakes_are_reported_at_once(cli: Cli, command: tuple[str, ...]) -> None:
+    Path("interlingua.yaml").write_text(WRONG, encoding="utf-8")
+    result = cli(*command)
+    lines = [line for line in result.err.splitlines() if not line.startswith(("note: ", "settings: "))]
+    assert (result.status, result.out, len(lines)) == (1, "", 2 * len(PROBLEMS) + 1)
+    for (problem, hint), error_line, hint_line in zip(PROBLEMS, lines[::2], lines[1::2], strict=False):
+        assert error_line.startswith(f"error: {problem}")
+        assert hint_line.startswith(f"hint: {hint}")
+    assert lines[-1] == f"{len(PROBLEMS)} settings are wrong"
+
+
+def test_check_json(cli: Cli) -> None:
+    Path("interlingua.yaml").write_text(WRONG, encoding="utf-8")
+    result = cli("config", "check", "--json")
+    report = json.loads(result.out)
+    assert (result.status, report["valid"], report["source"]) == (1, False, "interlingua.yaml")
+    assert [set(problem) for problem in report["problems"]] == [{"message", "hint"}] * len(PROBLEMS)
+    assert report["problems"][0]["message"].startswith(PROBLEMS[0][0])
+    Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
+    result = cli("config", "check", "--json")
+    report = json.loads(result.out)
+    assert (result.status, report["valid"], report["problems"]) == (0, True, [])
+    assert report["searched"] == ["interlingua.yaml", f"{Path.home()}/.config/interlingua/interlingua.yaml"]
+    assert report["listen"] == "127.0.0.1:8484"
+    assert report["upstreams"]["router"] == {
+        "url": "https://openrouter.ai/api/v1",
+        "api": "openai-chat",
+        "key": "set",
+    }
+    assert report["models"]["kimi"] == [
+        {"upstream": "router", "model": "moonshotai/kimi-k2", "dialect": "kimi_k2"},
+        {"upstream": "own", "model": "x", "dialect": "detect"},
+    ]
+    assert report["tiers"]["opus"] == report["models"]["kimi"]
+    assert report["default"] is None
+    assert "sk-secret-0123456789" not in result.out
+
+
+def test_show_json(cli: Cli) -> None:
+    Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
+    assert json.loads(cli("config", "show", "--json").out) == yaml.safe_load(cli("config", "show").out)
+
+
+def test_tier_that_names_a_model_by_mistake_is_a_note(cli: Cli) -> None:
+    """With a default upstream, every model id is valid. A similar one in `models` is what the user means."""
+    Path("interlingua.yaml").write_text(
+        "upstreams: {one: {url: 'http://localhost:1/v1'}}\n"
+        "models: {kimi: {upstream: one, model: x}}\ntiers: {opus: kimmi, haiku: other}\n",
+        encoding="utf-8",
+    )
+    note = "tiers.opus: 'kimmi' is not in `models`, so it goes to one under this name; did you mean 'kimi'?"
+    assert cli("config", "check").err == f"note: interlingua.yaml:3: {note}\n"
+
+
+def test_commands_without_a_file_say_where_they_looked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_home = f"{Path.home()}/.config/interlingua/interlingua.yaml"
+    searched = f"no settings file was found: neither interlingua.yaml nor {in_home}"
+    error = (
+        f"error: upstreams: no upstream is configured, and {searched}\n"
+        "hint: add one, or start with --demo; `interlingua config init` writes a settings file\n"
+    )
+    assert cli("config", "check") == cli("serve") == cli("start") == CommandResult(1, "", error)
+    monkeypatch.setenv("INTERLINGUA_DEMO", "true")
+    assert cli("config", "check").out.splitlines()[0] == f"settings: {searched}"
     monkeypatch.setenv("INTERLINGUA_UPSTREAM", "http://localhost:8000/v1")
     result = cli("config", "check")
-    assert (result.status, result.out.splitlines()[0]) == (0, "settings: no file")
+    assert (result.status, result.out.splitlines()[0]) == (0, "settings: no file, because INTERLINGUA_UPSTREAM is set")
     assert result.out.endswith("every other model: localhost\n")
 
 
@@ -173,6 +268,7 @@ def test_schema(cli: Cli) -> None:
         "Upstream": ["url"],
         "Model": ["upstream"],
         "Capture": ["dir"],
+        "Cassettes": ["dir"],
     }
 
 

@@ -156,7 +156,10 @@ def test_gateways_with_different_names_are_independent(user: User) -> None:
             assert request_reply(gateway, CHAT, "demo/kimi_k2").status == 200
     assert json.loads(user.run("status", "--name", "two", "--json"))["requests"] == 6  # sum of both workers
     page = get(two, "/metrics").body.decode()
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in page.splitlines() if "requests_total{" in line) == 6
+    assert (
+        sum(int(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith("interlingua_requests_total{"))
+        == 6
+    )
     output = user.run("status", status=3)
     assert "default: not running" in output
     assert "other gateways: one, two" in output
@@ -469,6 +472,24 @@ def test_sighup_reloads_the_settings(user: User, upstream: UpstreamServer) -> No
     gateway.wait_for_log("reloaded")
     assert reply_text(request_reply(gateway, CHAT, "alias"), CHAT) == "new"
     user.run("stop")
+
+
+@pytest.mark.one_row_in(2)
+@pytest.mark.parametrize(("form", "workers"), [("text", "2"), ("json", "1")])
+def test_reload_reports_what_the_gateway_does(user: User, upstream: UpstreamServer, form: str, workers: str) -> None:
+    file = user.folder / "interlingua.yaml"
+    file.write_text(settings(upstream, alias="old"))
+    user.start("--log-format", form, "--workers", workers)
+    file.write_text(settings(upstream, alias="new"))
+    assert user.run("reload") == "interlingua: reloaded\n"
+    file.write_text(settings(upstream, alias="new")[:-1] + ', "demo": true}')
+    assert user.run("reload").startswith("interlingua: note: these settings need a restart: demo\n")
+    file.write_text('{"upstreams": {}, "say \\"hi\\"": 1}')
+    output = user.run("reload", status=1)
+    assert "error: the old settings stay in use: " in output
+    assert 'interlingua.yaml:1: say "hi": unknown field' in output
+    user.run("stop")
+    assert "error: the gateway 'default' is not running" in user.run("reload", status=1)
 
 
 @pytest.mark.one_row_in(2)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,18 @@ def is_closed_soon(base: str) -> bool:
     return False
 
 
+def test_agent_is_recorded_and_replayed(sandbox: Sandbox) -> None:
+    recorded = sandbox.run("claude", "--demo", "--model", "demo/hermes", "--record", "cassettes")
+    assert recorded.report_data()["with_key"] == 200
+    assert recorded.end()[0] == 0
+    recorded.report.unlink()
+    replayed = sandbox.run("claude", "--model", "demo/hermes", "--replay", "cassettes")
+    assert replayed.report_data()["with_key"] == 200
+    code, stderr = replayed.end()
+    assert (code, "the gateway uses recorded replies: model demo/hermes" in stderr) == (0, True)
+    assert len(list((sandbox.folder / "cassettes").iterdir())) == 1
+
+
 def test_agent_uses_the_gateway_with_a_generated_key(sandbox: Sandbox) -> None:
     run = sandbox.run(
         "claude", "--demo", "--", "-p", "--model", "x", ANTHROPIC_API_KEY="the user's", HTTP_PROXY="http://p"
@@ -180,9 +192,8 @@ def test_upstreams_of_the_settings_file_are_used(sandbox: Sandbox) -> None:
         "models: {kimi: {upstream: up, model: moonshotai/kimi-k2.5}}\n"
     )
     elsewhere = sandbox.folder / "elsewhere.log"
-    run = sandbox.run(
-        "claude", "--log", "gateway.log", INTERLINGUA_LOG__FORMAT="json", INTERLINGUA_LOG__FILE=str(elsewhere)
-    )
+    variables = {"INTERLINGUA_LOG__FORMAT": "json", "INTERLINGUA_LOG__FILE": str(elsewhere)}
+    run = sandbox.run("claude", "--no-check", "--log", "gateway.log", **variables)
     code, stderr = run.end()
     report = run.report_data()
     assert code == 0
@@ -202,7 +213,7 @@ def test_upstream_keys_are_removed_from_the_agents_environment(sandbox: Sandbox)
         "models: {kimi: {upstream: one, model: kimi-k2.5}}\n"
     )
     secrets = {"ONE_KEY": "first-secret", "COPY": "first-secret", "HEADER_KEY": "second-secret", "PART": "third-secret"}
-    run = sandbox.run("claude", **secrets, PLACE="fourth-secret", OTHER="stays-here", EMPTY="")
+    run = sandbox.run("claude", "--no-check", **secrets, PLACE="fourth-secret", OTHER="stays-here", EMPTY="")
     run.end()
     environment = run.report_data()["env"]
     assert not {*secrets, "PLACE"} & set(environment)
@@ -212,21 +223,112 @@ def test_upstream_keys_are_removed_from_the_agents_environment(sandbox: Sandbox)
 
 def test_key_of_upstream_key_env_is_removed_from_the_agents_environment(sandbox: Sandbox) -> None:
     options = ("--upstream", "http://127.0.0.1:9/v1", "--upstream-key-env", "UP_KEY", "--model", "kimi-k2.5")
-    run = sandbox.run("claude", *options, UP_KEY="only-for-the-gateway")
+    run = sandbox.run("claude", "--no-check", *options, UP_KEY="only-for-the-gateway")
     run.end()
     assert "only-for-the-gateway" not in json.dumps(run.report_data()["env"])
 
 
-def test_unreachable_upstream_is_reported(sandbox: Sandbox) -> None:
-    """A note is printed at the start, and the failed requests are printed if the agent fails."""
-    run = sandbox.run("claude", "--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5", do="exit")
-    code, stderr = run.end()
+def test_failed_requests_are_printed_if_the_agent_fails(sandbox: Sandbox) -> None:
+    options = ("--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5", "--no-check")
+    code, stderr = sandbox.run("claude", *options, do="exit").end()
     assert code == 7
-    first, *_, head, failed, refused = stderr.splitlines()
-    assert first == "interlingua: note: the upstream http://127.0.0.1:9/v1 cannot be reached: Connection refused"
+    head, failed, refused = stderr.splitlines()[-3:]
     assert head == "interlingua: the agent ended with an error; these requests failed:"
     assert " 502 upstream-failed " in failed
     assert " 401 refused " in refused
+
+
+@contextmanager
+def upstream_with_models(*ids: str, owner: str = "vllm", status: str = "200 OK") -> Iterator[UpstreamServer]:
+    upstream = UpstreamServer()
+    models = {"data": [{"id": id, "owned_by": owner} for id in ids]}
+    upstream.add("None", send_response(status, json.dumps(models).encode()))  # GET requests name no model
+    try:
+        yield upstream
+    finally:
+        upstream.stop()
+
+
+def test_unreachable_upstream_stops_before_the_agent_starts(sandbox: Sandbox) -> None:
+    run = sandbox.run("claude", "--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5")
+    assert run.end() == (
+        1,
+        "error: the upstream cannot be used: cannot connect to http://127.0.0.1:9/v1: Connection refused\n"
+        "hint: start it, or correct its URL; --no-check starts the agent anyway\n",
+    )
+    assert not run.report.exists()
+
+
+def test_unreachable_upstream_with_a_fallback_is_a_note(sandbox: Sandbox) -> None:
+    with upstream_with_models("kimi-k2.5") as upstream:
+        (sandbox.folder / "interlingua.yaml").write_text(
+            f"upstreams: {{dead: {{url: 'http://127.0.0.1:9/v1'}}, alive: {{url: '{upstream.url}'}}}}\n"
+            "models:\n  kimi: {upstream: dead, fallback: [second]}\n  second: {upstream: alive, model: kimi-k2.5}\n"
+        )
+        code, stderr = sandbox.run("claude", "--model", "kimi").end()
+    assert code == 0
+    problem = "the upstream cannot be used: cannot connect to http://127.0.0.1:9/v1: Connection refused"
+    assert stderr.splitlines()[0] == f"interlingua: note: {problem}; its fallback answers"
+
+
+@pytest.mark.parametrize(
+    ("ids", "owner", "model", "error"),
+    [
+        (
+            ("Qwen/Qwen3-Coder-30B", "zai-org/GLM-4.6"),
+            "somebody",
+            "qwen3-codr-30b",
+            "does not list the model 'qwen3-codr-30b'\nhint: did you mean Qwen/Qwen3-Coder-30B?",
+        ),
+        (
+            ("Qwen/Qwen3-Coder-30B",),
+            "vllm",
+            "kimi",
+            "does not list the model 'kimi'\nhint: it has: Qwen/Qwen3-Coder-30B;",
+        ),
+        (("a", "b"), "somebody", None, "the model is not specified\nhint: add --model with one of those that http"),
+        ((), "somebody", None, "lists none\nhint: add --model NAME"),
+    ],
+    ids=["typo", "another model", "several models", "no models"],
+)
+def test_model_that_the_upstream_does_not_have(
+    sandbox: Sandbox, ids: tuple[str, ...], owner: str, model: str | None, error: str
+) -> None:
+    with upstream_with_models(*ids, owner=owner) as upstream:
+        run = sandbox.run("claude", "--upstream", upstream.url, *(["--model", model] if model else []))
+        code, stderr = run.end()
+    assert code in (1, 2)
+    assert error in stderr
+    assert not run.report.exists()
+
+
+@pytest.mark.parametrize(
+    ("ids", "owner", "model", "note"),
+    [
+        (("Qwen/Qwen3-Coder-30B",), "vllm", None, "the upstream has one model: Qwen/Qwen3-Coder-30B"),
+        (("kimi-k2",), "somebody", "entirely-different", "does not list the model 'entirely-different'"),
+        (("model.gguf",), "llamacpp", "model.guf", ""),
+        (("qwen3:latest",), "library", "qwen3", ""),
+        (("moonshotai/kimi-k2",), "somebody", "moonshotai/kimi-k2:free", ""),
+    ],
+    ids=["only model", "provider with more models", "llama.cpp", "ollama", "variant"],
+)
+def test_model_that_the_upstream_may_have(
+    sandbox: Sandbox, ids: tuple[str, ...], owner: str, model: str | None, note: str
+) -> None:
+    with upstream_with_models(*ids, owner=owner) as upstream:
+        code, stderr = sandbox.run("claude", "--upstream", upstream.url, *(["--model", model] if model else [])).end()
+    assert code == 0
+    assert note in stderr
+    assert ("interlingua: note: " in stderr) == bool(note)
+
+
+def test_refused_key_stops_before_the_agent_starts(sandbox: Sandbox) -> None:
+    with upstream_with_models(status="401 Unauthorized") as upstream:
+        code, stderr = sandbox.run("claude", "--upstream", upstream.url, "--model", "kimi-k2.5").end()
+    assert code == 1
+    assert "refuses the key" in stderr
+    assert "--upstream-key-env" in stderr
 
 
 def test_failures_of_previous_runs_are_not_reported(sandbox: Sandbox) -> None:
@@ -313,7 +415,7 @@ def test_gateway_ends_if_its_parent_is_killed(sandbox: Sandbox) -> None:
             "hint: arguments for the agent go after `--`; see `interlingua run --help`\n",
         ),
         (
-            ["claude", "--upstream", "http://127.0.0.1:9/v1"],
+            ["claude", "--upstream", "http://127.0.0.1:9/v1", "--no-check"],
             2,
             "error: the model is not specified, and the settings list none\n"
             "hint: add --model NAME, with the name that the upstream uses\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from interlingua.cli.gateway.status import gateway_lines
-from interlingua.gateway.observability.gateway_status import LimitUse, RetryBudgetStatus
+from interlingua.gateway.observability.gateway_status import FailingModelStatus, LimitUse, RetryBudgetStatus
 from tests.support.gateway_status import IDLE, circuit_status, worker_status
 
 
@@ -24,12 +24,25 @@ def test_lines_of_a_gateway_with_problems() -> None:
             RetryBudgetStatus(upstream="one", retries=0.4, capacity=10),
             RetryBudgetStatus(upstream="two", retries=10, capacity=10),
         ],
+        failing_models=[
+            FailingModelStatus(
+                upstream="one",
+                model="k2",
+                attempts=12,
+                kind="unreachable",
+                reason="cannot connect to http://127.0.0.1:9/v1: Connection refused",
+                seconds=190.0,
+                last_seconds=4.0,
+            )
+        ],
     )
     assert gateway_lines(status) == [
         "  workers   1 of 2 ready, worker 0 not responding, 2 restarted",
         "  requests  120 finished, 3 open (limit 4096)",
         "  clients   5 connections (limit 8192)",
         "  memory    12.3 MiB of 1024 MiB",
+        "  failing   k2 at one: 12 failed attempts in 3 minutes, the last 4 seconds ago",
+        "            cannot connect to http://127.0.0.1:9/v1: Connection refused",
         "  circuits  k2 at one: open for all clients, 10 failures; next probe in 1.5 s",
         "            glm\\n at two: open for 1 client, 10 failures; the next request is the probe",
         "            and 4 more",

@@ -16,7 +16,7 @@ from tests.support.gateway_process import run_gateway
 from tests.support.paths import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "gateway.md").read_text(encoding="utf-8")
-(SETTINGS,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
+SETTINGS, KEYS = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
 COMMANDS = re.findall(r"^\$ interlingua (.*)$", GUIDE.replace("\\\n", ""), re.M)
 VARIABLES = {"OPENROUTER_API_KEY": "sk-or-0123456789abcdef"}
 
@@ -27,6 +27,9 @@ def test_settings_are_valid(tmp_path: Path) -> None:
     path.chmod(0o600)
     loaded = load_settings(path, VARIABLES)
     assert set(loaded.settings.upstreams) == {"openrouter", "home"}
+    path.write_text(SETTINGS + KEYS, encoding="utf-8")
+    loaded = load_settings(path, {**VARIABLES, "ALICE_KEY": "a", "CI_KEY": "b"})
+    assert loaded.settings.client_keys == {"alice": "a", "ci": "b"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -41,7 +44,7 @@ def test_command_runs(command: str, tmp_path: Path) -> None:
     agent.chmod(0o755)
     (tmp_path / "interlingua.yaml").write_text(SETTINGS, encoding="utf-8")
     environment = {**os.environ, **VARIABLES, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    argv = [sys.executable, "-m", "interlingua", name, *arguments]
+    argv = [sys.executable, "-m", "interlingua", name, "--no-check", *arguments]  # there is no network
     ran = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip().endswith(arguments[-1] if "--" in arguments else "")

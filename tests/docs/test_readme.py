@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,16 @@ import interlingua as il
 from interlingua.dialects.registry import get_dialect
 from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
+from tests.support.scripted_engine import run_engine
+from tests.support.upstream_server import UpstreamServer, send_response
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
 
 
 def test_python_blocks_run() -> None:
-    sdk_client, program = re.findall(r"```python\n(.*?)```", README, re.S)
+    sdk_client, tested_agent, program = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert tested_agent in (TESTED_AGENT / "test_weather_agent.py").read_text(encoding="utf-8")
     assert len(sdk_client.splitlines()) == 3
     assert len(program.splitlines()) <= 20
     sdk = subprocess.run([sys.executable, "-c", sdk_client], cwd=ROOT, capture_output=True, text=True)
@@ -43,6 +47,7 @@ def test_stream_before_and_after_translation_is_real() -> None:
     assert shown == after
 
 
+TESTED_AGENT = ROOT / "examples" / "tested_agent"
 FILES = {
     "recorded.sse": (ROOT / "examples" / "kimi_stream.sse").read_text(encoding="utf-8"),
     "reply.txt": il.dialect_for("kimi-k2").sample,
@@ -51,16 +56,20 @@ FILES = {
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
     "interlingua.yaml": "demo: true\n",
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
-    "chat_template.jinja": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
+    "tokenizer_config.json": json.dumps(
+        {"chat_template": (DATA / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8")}
+    ),
 }
+MODELS = {"data": [{"id": "Qwen/Qwen3-Coder-30B-A3B-Instruct", "owned_by": "vllm"}]}
 
 
-def test_commands_run(tmp_path: Path) -> None:
+def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(serve_commands)) == (18, 3)
+    assert (len(commands), len(serve_commands)) == (25, 3)
+    shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
     agent.chmod(0o755)
@@ -68,13 +77,22 @@ def test_commands_run(tmp_path: Path) -> None:
     for command in serve_commands:
         with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
-    for command in [command for command in commands if command not in serve_commands]:
-        line = command.replace("curl -sN …", "cat recorded.sse").replace(
-            "interlingua", f"{sys.executable} -m interlingua"
-        )
-        ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
+    upstream.add("None", send_response("200 OK", json.dumps(MODELS).encode()))  # GET requests name no model
+    replaced = {
+        "curl -sN …": "cat recorded.sse",
+        "interlingua": f"{sys.executable} -m interlingua",
+        "run claude --upstream http://localhost:8000/v1": f"run claude --upstream {upstream.url}",
+        "--model NAME": "--limit 4",
+    }
+    with run_engine() as engine_url:
+        for command in [command for command in commands if command not in serve_commands]:
+            line = command
+            for shown, real in {**replaced, "http://localhost:8000/v1": engine_url}.items():
+                line = line.replace(shown, real)
+            ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+            assert ran.returncode == 0, f"{command}\n{ran.stderr}"
     assert ran.stderr == "1 of 1 right\n"
+    assert (tmp_path / "card.html").exists()
 
 
 def test_dialects_exist() -> None:

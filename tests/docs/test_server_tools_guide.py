@@ -27,4 +27,4 @@ def test_settings_are_valid_and_their_keys_are_secrets(example: str, tmp_path: P
 
 
 def test_all_examples_are_found() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5

@@ -20,7 +20,7 @@ EXPECTED_OUTPUT = {
     "marker-in-text.sse": (0, "0 calls", "detected the dialect 'qwen3_coder'"),
     "--dialect qwen3_coder marker-in-text.sse": (0, '"name":"Read"', "1 call, 1 finding"),
     "cut-short.sse": (1, '{"error":', "the upstream ended inside the call of 'Write'"),
-    "lost-thinking.json": (0, '"reasoning_content":" "', "finding: thinking-lost"),
+    "lost-thinking.json": (0, '"reasoning_content":" "', "finding (warning): thinking-lost"),
 }
 
 

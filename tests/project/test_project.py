@@ -3,9 +3,14 @@
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
+from tests import pythons
 from tests.support.paths import ROOT
 
 
@@ -14,7 +19,7 @@ def project_files() -> Iterator[Path]:
     lines = (ROOT / ".gitignore").read_text("utf-8").splitlines()
     ignored = {".git"} | {line.rstrip("/") for line in lines if line.endswith("/")}
     for directory, subdirectories, files in os.walk(ROOT):
-        subdirectories[:] = [name for name in subdirectories if name not in ignored]
+        subdirectories[:] = [name for name in subdirectories if not any(fnmatch(name, pattern) for pattern in ignored)]
         yield from (Path(directory, name) for name in files)
 
 
@@ -42,3 +47,20 @@ def test_make_help_names_targets_that_exist() -> None:
     listed = re.findall(r"^  make ([\w-]+)", make(), re.MULTILINE)
     assert {"setup", "test", "check", "fmt", "demo", "bench", "clean"} <= set(listed)
     make("--dry-run", *listed)
+
+
+def test_installed_pythons_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    current = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert pythons.find_python(current) == sys.executable
+    assert pythons.find_python("2.0") is None
+    shim = tmp_path / "python9.9"
+    shim.write_text("#!/bin/sh\necho 'pyenv: python9.9: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert pythons.find_python("9.9") is None, "a shim without an interpreter"
+
+
+def test_versions_of_pythons_are_those_of_the_project() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    classified = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert [version for version in pythons.VERSIONS if version in classified] == classified

@@ -26,7 +26,10 @@ from interlingua.gateway.http.error_responses import Unauthorized
 from interlingua.gateway.settings.schema import Settings
 from tests.support.paths import ROOT
 
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PACKAGE = ROOT / "src" / "interlingua"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+DATA_FILES = sorted((PACKAGE / "cli" / "completion").glob("interlingua.*"))
+"""Files of the package that are not Python code."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 KEYS = ["the-first-key-0123456789", "the-second-key-0123456789"]
 
@@ -136,6 +139,8 @@ IMPORTED_BY_VALUE = {
     ("interlingua/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
     ("interlingua/__init__.py", "f'{__name__}.{name}'"): "a table of public modules in the same file",
     ("interlingua/client/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/cassettes/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/testing/__init__.py", "_MODULES[name]"): "a table of public names in the same file",
     ("interlingua/cli/common/command_parser.py", "self._command_module"): "a table of commands in the parent's module",
     (
         "interlingua/gateway/observability/tracing.py",
@@ -272,8 +277,8 @@ def test_nothing_runs_at_installation() -> None:
     build = PROJECT["tool"]["hatch"]["build"]
     assert build.keys() == {"targets"}
     assert all(target.keys() <= {"packages", "include"} for target in build["targets"].values())
-    kinds = {path.suffix for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
-    assert kinds <= {".py", ".typed"}
+    other_files = {path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert other_files == {*DATA_FILES, PACKAGE / "py.typed"}
 
 
 def test_wheel_contains_only_the_package(tmp_path: Path) -> None:
@@ -286,12 +291,14 @@ def test_wheel_contains_only_the_package(tmp_path: Path) -> None:
         about = f"interlingua-{PROJECT['project']['version']}.dist-info"
         entries = archive.read(f"{about}/entry_points.txt").decode()
         needed = Parser().parsestr(archive.read(f"{about}/METADATA").decode()).get_all("Requires-Dist") or []
-    sources = [f"interlingua/{path.relative_to(ROOT / 'src/interlingua').as_posix()}" for path in SOURCES]
+    sources = [f"interlingua/{path.relative_to(PACKAGE).as_posix()}" for path in (*SOURCES, *DATA_FILES)]
     assert sorted(name for name in names if not name.startswith(about)) == sorted([*sources, "interlingua/py.typed"])
     assert {name.split("/")[0] for name in names} == {"interlingua", about}
-    assert {Path(name).suffix for name in names if not name.startswith(about)} <= {".py", ".typed"}
     assert not [name for name in names if name.endswith((".pth", ".so", ".pyc")) or "sitecustomize" in name]
-    assert entries.split() == ["[console_scripts]", "interlingua", "=", "interlingua.cli:main"]
+    assert entries.split("\n\n") == [
+        "[console_scripts]\ninterlingua = interlingua.cli:main",
+        "[pytest11]\ninterlingua = interlingua.testing.plugin\n",
+    ]
     assert len([line for line in needed if "extra ==" not in line]) <= 6
 
 

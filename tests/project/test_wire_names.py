@@ -19,7 +19,7 @@ NAMES = re.compile(r"(?<![\w-])(" + "|".join([*WIRES, *FOLDERS.values()]) + r")(
 
 REGISTRATION = {
     "wires/__init__.py": "registry of the wires",
-    "gateway/settings/schema.py": "type of the setting `api`; compared with the registry below",
+    "core/wire_traits.py": "type of the names; compared with the registry below",
     "../../pyproject.toml": "import-linter: wires do not import each other",
 }
 """Files that every new wire has to be added to."""
@@ -35,14 +35,15 @@ SPECIFIC = {
     "agents/pi.py": "the wires that this agent supports",
     "agents/qwen.py": "the wires that this agent supports",
     "cli/__init__.py": "example in the help text",
+    "gateway/settings/schema.py": "default of the setting `count_tokens`",
     "cli/gateway/serve.py": "example in the help text",
     "cli/request.py": "example in the help text",
     "cli/translate/__init__.py": "example in the help text",
     "client/accumulator.py": "example in the docstring",
     "client/tools/toolbox.py": "example in the docstring",
     "core/reasoning_signatures.py": "wire of unsigned thinking, which envelopes at clients contain",
-    "core/wire_traits.py": "the default wire",
     "gateway/server_tools/request_tools.py": "the wires that have blocks or items for tools that a server runs",
+    "testing/cassette_session.py": "the vendors, by their APIs",
     "translation/exchange.py": "example in the docstring",
     "translation/translator.py": "default of public parameters",
     "upstreams/catalog.py": "the wires on which Anthropic and OpenAI sign thinking",

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-LISTENING_PATTERN = re.compile(r"listening on (http://\S+) ")
+LISTENING_PATTERN = re.compile(r"listening on (http://[^\s\"]+)[\" ]")
+"""Startup message, in the text or the JSON format."""
 START_TIMEOUT_SECONDS = 60.0
 """Enough for a start on a busy machine."""
 
@@ -94,6 +95,7 @@ def run_gateway(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                start_new_session=True,  # without a terminal, so that SIGHUP reloads
             )
         gateway = GatewayProcess("", process, log, folder)
         if max_files:
@@ -102,7 +104,7 @@ def run_gateway(
             match = LISTENING_PATTERN.search(gateway.wait_for_log(LISTENING_PATTERN.pattern, START_TIMEOUT_SECONDS))
             assert match is not None
             gateway.base = match[1]
-            _wait_until_ready(gateway)
+            wait_until_ready(gateway.base)
             yield gateway
         finally:
             if process.poll() is None:
@@ -110,10 +112,10 @@ def run_gateway(
             process.wait(10)
 
 
-def _wait_until_ready(gateway: GatewayProcess) -> None:
+def wait_until_ready(base: str) -> None:
     import http.client
 
-    host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
+    host, port = base.removeprefix("http://").rsplit(":", 1)
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:
         try:
@@ -123,5 +125,5 @@ def _wait_until_ready(gateway: GatewayProcess) -> None:
             connection.close()
             return
         except (ConnectionError, AssertionError):
-            assert time.monotonic() < deadline, gateway.log.read_text(encoding="utf-8", errors="replace")[-3000:]
+            assert time.monotonic() < deadline, f"{base} is not ready"
             time.sleep(0.02)

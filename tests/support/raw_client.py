@@ -61,9 +61,9 @@ def request_reply(gateway: GatewayProcess, wire: str, model: str, stream: bool =
     return read_to_end(open_request(gateway, wire, model, stream, **fields))
 
 
-def send_bytes(gateway: GatewayProcess, data: bytes) -> RawResponse:
-    """Send these bytes and return the response."""
-    sock = connect(gateway)
+def send_bytes(gateway: GatewayProcess, data: bytes, seconds: float = 20) -> RawResponse:
+    """Send these bytes and return the response. Fail if nothing arrives for this time."""
+    sock = connect(gateway, seconds)
     sock.sendall(data)
     return read_to_end(sock)
 

@@ -13,14 +13,20 @@ MAX_LINE_CHARS = 110
 LINE_CONTINUATION = " \\\n"
 
 
-def format_shell_command(setup: AgentSetup, indent: str = "  ") -> str:
-    """Return one shell command, wrapped with backslashes. All lines but the first are indented."""
+def format_shell_command(setup: AgentSetup, indent: str = "  ", max_chars: int = MAX_LINE_CHARS) -> str:
+    """Return one shell command, wrapped with backslashes. All lines but the first are indented.
+
+    Args:
+        setup: The agent's environment and arguments.
+        indent: The beginning of each line but the first.
+        max_chars: The length of a line, unless a single argument is longer.
+    """
     lines: list[str] = []
     for part in (
         *(f"{name}={shlex.quote(value)}" for name, value in setup.environment.items()),
         *_quote_arguments(setup.argv),
     ):
-        if lines and len(indent) + len(lines[-1]) + len(part) < MAX_LINE_CHARS:
+        if lines and len(indent) + len(lines[-1]) + len(f" {part}{LINE_CONTINUATION}") <= max_chars + 1:
             lines[-1] += f" {part}"
         else:
             lines.append(part)

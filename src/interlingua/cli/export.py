@@ -7,7 +7,8 @@ import sys
 
 import interlingua as il
 from interlingua.cli.common import console, options
-from interlingua.exports.exporter import DESCRIPTION_FORMATS, FORMATS
+from interlingua.errors import UsageError
+from interlingua.exports.exporter import DESCRIPTION_FORMATS, FORMATS, GRAMMAR_FORMATS
 
 DESCRIPTION = """\
 Prints what a dialect allows, for a program that constrains or parses a model
@@ -61,6 +62,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     dialect, tools = options.dialect_from_args(args), options.load_tools(args.tools)
+    if args.format in GRAMMAR_FORMATS and tools is None and args.tool_choice != "none":
+        raise UsageError(f"{args.format} needs --tools: it contains their names and params", "pass the request's tools")
     exported = il.export(
         args.format,
         dialect,

@@ -11,18 +11,21 @@ from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams import get_profile, list_profiles
 from interlingua.wires import WIRES, get_wire
 
-DESCRIPTION = f"""\
+DESCRIPTION = """\
 Reads the body of a client's request and prints the body that the gateway would
 send to the upstream: the message history repaired, in the upstream's format.
-Each loss is reported as a finding.
+Each loss is reported as a finding."""
+EPILOG = f"""\
+wires:
+  {", ".join(WIRES)}
 
-wires: {", ".join(WIRES)}
-upstreams: {", ".join(profile.name for profile in list_profiles())}"""
-EPILOG = """\
+upstreams:
+  {", ".join(profile.name for profile in list_profiles())}
+
 examples:
   interlingua request --from anthropic-messages --to openai-chat \\
     --upstream moonshot --model kimi-k2.5 recorded.json
-  interlingua request --from openai-responses --to openai-chat body.json | jq .tools
+  interlingua request --from openai-responses --to openai-chat body.json
   interlingua request --strict body.json   fail if the history has gaps
 """
 _HINT = "a request body is one JSON object, as a client sends it"

@@ -23,7 +23,7 @@ from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Call, Reply, ReplyBuilder
 from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolsLike
-from interlingua.core.wire_traits import DEFAULT_WIRE
+from interlingua.core.wire_traits import DEFAULT_WIRE, WireLike
 from interlingua.errors import UpstreamError, UsageError, shorten
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.reply_decoder import DONE, MAX_UNREADABLE_EVENTS, ReplyDecoder
@@ -55,7 +55,7 @@ class Accumulator:
 
     def __init__(
         self,
-        wire: str = DEFAULT_WIRE,
+        wire: WireLike = DEFAULT_WIRE,
         *,
         dialect: str | Dialect = "auto",
         model: str | None = None,

@@ -58,12 +58,16 @@ class TypedReader:
 
     default_hint = ""
     """Hint for values that have no example."""
+    collects_problems = False
+    """True if a wrong field is recorded in `problems` and left out, instead of ending the reading."""
     type_descriptions: ClassVar[Mapping[Any, str]] = TYPE_DESCRIPTIONS
 
     def __init__(self, source_name: str) -> None:
         self._source_name = source_name
         self.locations: dict[ValuePath, str] = {}
         """Source and line of every value that was read."""
+        self.problems: dict[ValuePath, BadInput] = {}
+        """Wrong fields, if they are collected."""
 
     def resolve(self, node: yaml.Node, type_: Any, path: ValuePath) -> tuple[yaml.Node, Any, ValuePath]:
         """Return the node, type and path to read in place of these."""
@@ -111,16 +115,16 @@ class TypedReader:
         return self.error_at(node, path, f"expected {expected}, got {found}", self._hint(field))
 
     def _read_union(self, node: yaml.Node, type_: Any, path: ValuePath, field: Field | None) -> Any:
-        """Read an optional value, or a union of a text and a type that is written as a mapping."""
+        """Read an optional value, or a union of types that are written differently: a text, a list, a mapping."""
         members = union_members(type_)
         if types.NoneType in get_args(type_) and node.tag == NULL_TAG:
             return None
         if len(members) == 1:
             return self.read(node, members[0], path, field)
-        if isinstance(node, yaml.SequenceNode) or node.tag == NULL_TAG:
+        member = next((member for member in members if _node_type(member) is type(node)), None)
+        if member is None or node.tag == NULL_TAG:
             raise self._type_error(node, type_, path, field)
-        is_scalar = isinstance(node, yaml.ScalarNode)
-        return self.read(node, next(member for member in members if is_scalar == (member is str)), path, field)
+        return self.read(node, member, path, field)
 
     def _is_single_item(self, node: yaml.Node, item_type: Any, path: ValuePath) -> bool:
         """Return whether the node is an item in place of a list. A scalar must be a text for that."""
@@ -172,9 +176,14 @@ class TypedReader:
         values = {}
         for key, value in node.value:
             name, field_path = key.value, (*path, key.value)
-            if name not in fields:
-                raise self.error_at(key, field_path, "unknown field", self._unknown_field_hint(name, fields))
-            values[name] = self.read(value, fields[name].type, field_path, fields[name])
+            try:
+                if name not in fields:
+                    raise self.error_at(key, field_path, "unknown field", self._unknown_field_hint(name, fields))
+                values[name] = self.read(value, fields[name].type, field_path, fields[name])
+            except BadInput as error:
+                if not self.collects_problems:
+                    raise
+                self.problems[field_path] = error
             self.locations[field_path] = node_location(self._source_name, key)
         return values
 
@@ -252,6 +261,13 @@ def describe_type(type_: Any, type_descriptions: Mapping[Any, str] = TYPE_DESCRI
 
 def describe_missing_field(field: Field, type_descriptions: Mapping[Any, str] = TYPE_DESCRIPTIONS) -> str:
     return f"required field is missing; expected {describe_type(field.type, type_descriptions)}"
+
+
+def _node_type(type_: Any) -> type[yaml.Node]:
+    """Return the type of the node with which a member of a union is written."""
+    if type_ is str:
+        return yaml.ScalarNode
+    return yaml.SequenceNode if get_origin(type_) is list else yaml.MappingNode
 
 
 def _is_union(type_: Any) -> bool:

@@ -26,7 +26,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-ToolChoiceLike: TypeAlias = "ToolChoice | str | Mapping[str, Any] | None"
+ToolChoiceLike: TypeAlias = 'ToolChoice | Literal["auto", "required", "none"] | str | Mapping[str, Any] | None'
 """A tool choice of the public API: `auto`, `required` (or `any`), `none`, the name of a tool, or the `tool_choice` of a
 request on any wire. None: not known."""
 

@@ -6,8 +6,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["DEFAULT_WIRE", "ThinkingControl", "WireTraits"]
+__all__ = ["DEFAULT_WIRE", "ThinkingControl", "WireLike", "WireName", "WireTraits"]
 
+WireName: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+"""Names of the wires."""
+WireLike: TypeAlias = WireName | str
+"""Type of parameters of the library: editors complete the names, and a program may have the name in a variable. An
+unknown name raises UnknownWire, with a suggestion."""
 DEFAULT_WIRE = "openai-chat"
 """Wire of clients and upstreams that name none."""
 

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 from collections.abc import Coroutine, Iterator
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 import msgspec
@@ -16,17 +16,21 @@ from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.observability.capture_writer import CaptureWriter
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
+from interlingua.gateway.observability.failing_models import FailingModels
+from interlingua.gateway.observability.gateway_status import FailingModelStatus
 from interlingua.gateway.observability.log import GatewayLog
-from interlingua.gateway.observability.metrics import Metrics
+from interlingua.gateway.observability.metrics import Metrics, ModelLabels
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.response_store.store import ResponseStore
 from interlingua.gateway.routing.routes import Route, Routes, routes_for
+from interlingua.gateway.server_tools.search_engine import MAX_COMMANDS, SearchEngine
 from interlingua.gateway.settings.descriptor_limit import fit_limits
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
+from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings, WebSearch
+from interlingua.gateway.settings.signing_key import CASSETTE_KEY
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
 from interlingua.gateway.tokens.calibration import EstimateCalibration
@@ -38,6 +42,9 @@ from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
 from interlingua.translation.request_cache import RequestCache
 from interlingua.upstreams.profile import Profile
+
+if TYPE_CHECKING:
+    from interlingua.gateway.cassettes.deck import CassetteDeck
 
 __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]
 
@@ -60,7 +67,7 @@ class ActiveConfig(msgspec.Struct, frozen=True):
         With fewer than two API keys there is only one client. Then its thinking stays valid if its API key changes, as
         `interlingua run` changes it at each start.
         """
-        is_shared = len(set(self.settings.keys)) > 1
+        is_shared = len(set(self.settings.client_keys.values())) > 1
         return hmac.digest(self.seal_key, client_id.encode(), sha256) if is_shared else self.seal_key
 
     def owner_for(self, client_id: str) -> str:
@@ -134,16 +141,22 @@ class GatewayState:
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
+            model_labels=ModelLabels(
+                lambda: self.config.routes.configured_models, lambda text: self.config.redactor.redact_text(text)
+            ),
         )
         self.client_limiter = ClientLimiter(memory.series)
         self.token_calibration = EstimateCalibration(events=memory.events)
         self.retry_policies = RetryPolicies(self._on_circuit_change, events=memory.events)
+        self.failing_models = FailingModels(self._on_model_failing, self._on_model_recovered, events=memory.events)
         self.capabilities = CapabilityMemory(self._on_capability_learned)
         self.server_probes = ServerProbes(self.run_in_background, self._on_server_detected)
         self.session: aiohttp.ClientSession | None = None
         self.request_cache = RequestCache(settings.limits.conversations, measure_conversation)
         self.work_threads = WorkThreads()
         self.response_store = ResponseStore.open(settings.state)
+        self.cassettes = self._open_cassettes(settings)
+        self._search_slots = asyncio.Semaphore(MAX_COMMANDS)
         self.ready = True
         """True while this worker accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
@@ -152,6 +165,14 @@ class GatewayState:
         # Keyed by the capture settings (where captures go) and the secrets to redact (what they leave out).
         self._captures: dict[tuple[Capture, frozenset[str]], CaptureWriter] = {}
         self.config = self.build_config(loaded)
+
+    def _open_cassettes(self, settings: Settings) -> CassetteDeck | None:
+        """Return the recorded exchanges; None if none are used. Raises InterlinguaError if they cannot be read."""
+        if settings.cassettes is None:
+            return None
+        from interlingua.gateway.cassettes.deck import CassetteDeck
+
+        return CassetteDeck(settings, self.log, self.memory.events, self.memory.gateway_started_at)
 
     def build_config(self, loaded: LoadedSettings) -> ActiveConfig:
         """Build the configuration for these settings. Raises InterlinguaError if the settings cannot be used."""
@@ -168,7 +189,7 @@ class GatewayState:
             authenticator=authenticator,
             redactor=redactor,
             captures=captures,
-            seal_key=settings.seal_key.encode() or self._seal_key,
+            seal_key=settings.seal_key.encode() or (CASSETTE_KEY if settings.cassettes else self._seal_key),
         )
 
     def _captures_for(self, loaded: LoadedSettings, redactor: Redactor) -> CaptureWriter | None:
@@ -200,11 +221,34 @@ class GatewayState:
         else:
             self.log.info("circuit breaker closed", upstream=upstream, model=model)
 
+    def _on_model_failing(self, attempt: FailedAttempt) -> None:
+        self.log.error(
+            "upstream failing",
+            upstream=attempt.upstream,
+            model=attempt.model,
+            kind=attempt.kind,
+            reason=attempt.reason,
+        )
+
+    def _on_model_recovered(self, failing: FailingModelStatus) -> None:
+        self.log.info(
+            "upstream recovered",
+            upstream=failing.upstream,
+            model=failing.model,
+            failed_attempts=failing.attempts,
+            seconds=failing.seconds,
+        )
+
     def _on_capability_learned(self, route: Route, message: str, hint: str) -> None:
         self.log.info(message, upstream=route.name, model=route.model, hint=hint)
 
     def _on_server_detected(self, route: Route, profile: Profile) -> None:
         self.log.info("model server detected", upstream=route.name, profile=profile.name)
+
+    def search_engine(self, settings: WebSearch) -> SearchEngine:
+        """Return the search engine of these settings."""
+        assert self.session is not None, "the session is opened before the gateway listens"
+        return SearchEngine(settings, self.session, self._search_slots)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run short clean-up work after the client has received its response."""
@@ -224,6 +268,8 @@ class GatewayState:
     async def close(self) -> None:
         if self.session is not None:
             await self.session.close()
+        if self.cassettes is not None:
+            await self.cassettes.close()
         self.work_threads.close()
         if self.response_store is not None:
             self.response_store.close()

@@ -20,6 +20,7 @@ from interlingua.core.reply import Call
 from interlingua.core.request import Message, Request
 from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool
+from interlingua.core.wire_traits import WireLike
 from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
 from interlingua.translation.history_repair import repair_history, restore_result_ids
@@ -78,8 +79,8 @@ class PreparedRequest(msgspec.Struct, frozen=True):
 
 def translate_request(
     body: Json,
-    source: str,
-    target: str,
+    source: WireLike,
+    target: WireLike,
     model: str | None = None,
     upstream: Profile | str | None = None,
     options: Options | None = None,
@@ -103,8 +104,8 @@ def translate_request(
 
 def prepare_request(
     body: Json,
-    source: str,
-    target: str,
+    source: WireLike,
+    target: WireLike,
     model: str | None = None,
     upstream: Profile | str | None = None,
     options: Options | None = None,

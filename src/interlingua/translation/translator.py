@@ -22,6 +22,7 @@ from interlingua.core.options import Options
 from interlingua.core.reply_stats import ReplyStats
 from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolsLike
+from interlingua.core.wire_traits import WireLike
 from interlingua.errors import UpstreamError, UsageError, expect_type
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.tracer import ReplyTracer
@@ -107,8 +108,8 @@ class Translator:
 
     def __init__(
         self,
-        source: str = "openai-chat",
-        target: str = "openai-chat",
+        source: WireLike = "openai-chat",
+        target: WireLike = "openai-chat",
         dialect: str | Dialect = "auto",
         model: str | None = None,
         tools: ToolsLike = None,
@@ -700,8 +701,8 @@ class Translator:
 
 def translate_reply(
     body: dict[str, Any],
-    source: str = "openai-chat",
-    target: str = "openai-chat",
+    source: WireLike = "openai-chat",
+    target: WireLike = "openai-chat",
     dialect: str | Dialect = "auto",
     model: str | None = None,
     tools: ToolsLike = None,

@@ -36,7 +36,7 @@ _CONTEXT_TOO_LONG = re.compile(
     r"|input (is )?too long|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length"
     r"|token limit exceeded|exceeded model token limit|prompt exceeds max|(input|prompt) token count\b.{0,40} exceeds"
     r"|`inputs` tokens \+ `max_new_tokens`|max_tokens must be at least 1, got -|range of input length should be"
-    r"|configured context size",
+    r"|(configured|max) context size",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<[^<>]{0,2000}>")
@@ -58,6 +58,7 @@ class UpstreamFailed(UpstreamError):
         failover: Whether another upstream may be tried. None means the same as `retryable`.
         unreachable: Whether no connection could be opened, so that the request was not sent.
         native_body: The upstream's own error body, if it has the form of its API; b"" if not.
+        body: The body of the upstream's error response, whatever its form.
         headers: The headers of the upstream's response.
     """
 
@@ -73,6 +74,7 @@ class UpstreamFailed(UpstreamError):
         failover: bool | None = None,
         unreachable: bool = False,
         native_body: bytes = b"",
+        body: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
@@ -91,6 +93,8 @@ class UpstreamFailed(UpstreamError):
         """True if no connection could be opened. No request of a client can be the reason."""
         self.native_body = native_body
         """The upstream's own error body, for clients of the same wire; b"" if it is not in the form of its API."""
+        self.body = body
+        """The body of the upstream's error response; b"" if there was none."""
         self.headers: Mapping[str, str] = headers or {}
         """Headers of the upstream's response."""
 
@@ -118,6 +122,7 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, no
         retryable=is_temporary and headers.get(SHOULD_RETRY_HEADER) != "false",
         failover=is_temporary,
         native_body=body if _has_usual_form(value) and status == upstream_status else b"",
+        body=body,
         headers=headers,
     )
 

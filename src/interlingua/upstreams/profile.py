@@ -70,6 +70,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """True if the upstream uses Claude Code's billing line, which changes with every request. If not, it is removed."""
     thinking: ThinkingStyle = "effort"
     """Fields with which chat completions configure thinking."""
+    thinking_setting: bool = True
+    """True if a request may configure thinking. If not, because the model cannot think, no setting is sent."""
     budgets: bool = True
     """True if thinking has a token budget in Messages. If not, only an effort is sent."""
     efforts: tuple[str, ...] = ()

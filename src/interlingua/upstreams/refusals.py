@@ -19,6 +19,7 @@ RefusalKind: TypeAlias = Literal[
     "reply-limit",  # the requested reply exceeds the maximum length of a reply
     "no-images",  # the model does not accept images
     "no-constraint",  # the server does not accept a structural tag
+    "no-thinking",  # the model cannot think, and rejects the setting
 ]
 TRANSIENT_OR_ACCESS_STATUSES = frozenset({401, 402, 403, 408, 429, 502, 503, 504, 529})
 """Statuses of errors that do not depend on the content of the request."""
@@ -48,8 +49,9 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @property
     def is_input_exact(self) -> bool:
-        """True if `input` is the length of the prompt. vLLM stops counting as soon as the prompt is too long."""
-        return self.input + self.reply > self.window + 1
+        """True if `input` is the length of the prompt. vLLM stops counting as soon as the prompt is too long, and some
+        messages do not state it."""
+        return self.input > 0 and self.input + self.reply > self.window + 1
 
     @property
     def left(self) -> int:
@@ -58,29 +60,37 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 REFUSAL_PATTERNS = (
-    RefusalPattern("no-tool-parser", "vLLM", r'"auto" tool choice requires --enable-auto-tool-choice'),
+    RefusalPattern(
+        "no-tool-parser", "vLLM, up to 0.27 at least", r'"auto" tool choice requires --enable-auto-tool-choice'
+    ),
     RefusalPattern(
         "no-tool-parser",
-        "vLLM since 0.13, for `required` and the name of a tool",
+        "vLLM since 0.14, for `required` and the name of a tool",
         r"(?P<forced>tool_choice=.{1,200}?) requires --tool-call-parser",
     ),
     RefusalPattern(
         "window",
-        "vLLM from 0.8 to 0.14",
+        "vLLM from 0.10 to 0.17",
         r"max_(?:completion_)?tokens'? is too large: (?P<reply>\d+)\. This model's maximum context length is"
         r" (?P<window>\d+) tokens and your request has (?P<input>\d+) input tokens",
     ),
     RefusalPattern(
         "window",
-        "vLLM since 0.15, which counts only as many tokens as are allowed",
+        "vLLM since 0.18, which counts only as many tokens as are allowed",
         r"maximum context length is (?P<window>\d+) tokens\. However, you requested (?P<reply>\d+) output tokens and"
         r" your prompt contains (?:at least )?(?P<input>\d+) input tokens",
     ),
     RefusalPattern(
         "window",
-        "vLLM since 0.15, another check",
-        r"You passed (?P<input>\d+) input tokens and requested (?P<reply>\d+) output tokens\. However, the model's"
-        r" context length is only (?P<window>\d+) tokens",
+        "vLLM since 0.18, a prompt that is too long to be counted",
+        r"maximum context length is (?P<window>\d+) tokens\. However, you requested (?P<reply>\d+) output tokens and"
+        r" your prompt contains \d+ characters",
+    ),
+    RefusalPattern(
+        "window",
+        "vLLM 0.16 and 0.17",
+        r"You passed (?:(?P<input>\d+) input tokens|\d+ input characters) and requested (?P<reply>\d+) output tokens\."
+        r" However, the model's context length is only (?P<window>\d+) tokens",
     ),
     RefusalPattern(
         "window",
@@ -90,7 +100,7 @@ REFUSAL_PATTERNS = (
     ),
     RefusalPattern(
         "window",
-        "SGLang",
+        "SGLang since 0.4.2",
         r"exceeds the model's maximum context length of (?P<window>\d+) tokens\. You requested a total of \d+ tokens:"
         r" (?P<input>\d+) tokens from the input messages and (?P<reply>\d+) tokens for the completion",
     ),
@@ -107,13 +117,26 @@ REFUSAL_PATTERNS = (
     ),
     RefusalPattern(
         "window",
-        "vLLM, a prompt that does not fit",
+        "OpenRouter, which estimates the length of the prompt",
+        r"maximum context length is (?P<window>\d+) tokens\. However, you requested about \d+ tokens"
+        r" \([^()]{1,100}, (?P<reply>\d+) in the output\)",
+    ),
+    RefusalPattern(
+        "window",
+        "vLLM from 0.10 to 0.19, a prompt that does not fit",
         r"maximum context length is (?P<window>\d+) tokens\. However, your request has (?P<input>\d+) input tokens",
     ),
     RefusalPattern(
         "window",
-        "vLLM, a prompt that does not fit",
-        r"prompt \(length (?P<input>\d+)\) is longer than the maximum model length of (?P<window>\d+)",
+        "vLLM up to 0.9, a prompt that does not fit",
+        r"maximum context length is (?P<window>\d+) tokens\. However, you requested (?P<input>\d+) tokens in the"
+        r" messages",
+    ),
+    RefusalPattern(
+        "window",
+        "vLLM since 0.8, a prompt that does not fit",
+        r"prompt \(length (?P<input>\d+)\)(?: plus the number of requested output tokens \(at least 1\))? is longer"
+        r" than the maximum model length of (?P<window>\d+)",
     ),
     RefusalPattern(
         "window",
@@ -122,13 +145,14 @@ REFUSAL_PATTERNS = (
     ),
     RefusalPattern(
         "window",
-        "llama.cpp and Ollama, a prompt that does not fit",
+        "llama.cpp since b7000, a prompt that does not fit",
         r"request \((?P<input>\d+) tokens\) exceeds the available context size \((?P<window>\d+) tokens\)",
     ),
     RefusalPattern(
         "reply-limit",
-        "vLLM",
-        r"max_tokens=\d+ ?cannot be greater than max_model_len=(?:max_total_tokens=)?(?P<largest>\d+)",
+        "vLLM since 0.16",
+        r"max_(?:completion_|output_)?tokens=\d+ ?cannot be greater than"
+        r" max_model_len=(?:max_total_tokens=)?(?P<largest>\d+)",
     ),
     RefusalPattern(
         "reply-limit",
@@ -154,8 +178,12 @@ REFUSAL_PATTERNS = (
         r"Grammar-based generation \(.{0,60}structural_tag\) is not supported",
     ),
     RefusalPattern("no-constraint", "SGLang", r"Failed to compile structural_tag grammar"),
-    RefusalPattern("no-images", "vLLM, with the vision encoder off", r"At most 0 image\(s\) may be provided"),
-    RefusalPattern("no-images", "vLLM", r"is not a multimodal model"),
+    RefusalPattern("no-images", "vLLM since 0.6, with the vision encoder off", r"At most 0 image\(s\) may be provided"),
+    RefusalPattern("no-images", "vLLM since 0.6", r"is not a multimodal model"),
+    RefusalPattern("no-images", "SGLang since 0.5.17", r"Model only supports text input; received unsupported content"),
+    RefusalPattern(
+        "no-images", "SGLang, with --language-model-only", r"Multimodal inputs are not supported when --language-model"
+    ),
     RefusalPattern("no-images", "llama.cpp", r"image input is not supported"),
     RefusalPattern("no-images", "Ollama", r"this model is missing data required for image input"),
     RefusalPattern("no-images", "LM Studio and others", r"[Mm]odel does not support images?"),
@@ -164,6 +192,12 @@ REFUSAL_PATTERNS = (
         "no-images",
         "DeepSeek, Z.ai",
         r"unknown variant `image_url`, expected `text`|messages\.content\.type is invalid, allowed values: \['text'\]",
+    ),
+    RefusalPattern("no-thinking", "Ollama", r"does not support thinking"),
+    RefusalPattern(
+        "no-thinking",
+        "OpenAI, Groq",
+        r"\breasoning[_.]effort\b['`]? (?:is not supported with this model|does not support '\w+' with this model)",
     ),
 )
 _COMPILED_PATTERNS = [(re.compile(row.regex), row.kind) for row in REFUSAL_PATTERNS]
@@ -182,5 +216,7 @@ def recognize_refusal(status: int, message: str) -> Refusal | None:
         if match := pattern.search(message):
             groups = match.groupdict()
             forced = groups.pop("forced", None)
-            return Refusal(kind, **{name: int(digits) for name, digits in groups.items()}, forced=forced is not None)
+            return Refusal(
+                kind, **{name: int(digits or 0) for name, digits in groups.items()}, forced=forced is not None
+            )
     return None

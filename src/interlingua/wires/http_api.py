@@ -53,6 +53,8 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     """True if clients can refer to earlier replies by id, so that the server has to store them."""
     compact_path: str = ""
     """Path that returns a summary of a conversation, as a sealed item; empty if the API has none."""
+    search_path: str = ""
+    """Path that runs the commands of a client's own search tool; empty if the API has none."""
     has_websocket: bool = False
     """True if clients can send several requests over a WebSocket on `path`, as events."""
     client_header: str = ""

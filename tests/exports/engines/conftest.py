@@ -22,3 +22,18 @@ def start(environment: str, script: str) -> Iterator[Judge]:
 @pytest.fixture(scope="session")
 def xgrammar() -> Iterator[Judge]:
     yield from start("xgrammar", "xgrammar_judge.py")
+
+
+@pytest.fixture(scope="session")
+def transformers() -> Iterator[Judge]:
+    yield from start("xgrammar", "response_template_judge.py")
+
+
+@pytest.fixture(scope="session")
+def llguidance() -> Iterator[Judge]:
+    yield from start("xgrammar", "llguidance_judge.py")
+
+
+@pytest.fixture(scope="session")
+def llama_cpp() -> Iterator[Judge]:
+    yield from start("llama-cpp", "llama_cpp_decoder.py")

@@ -126,3 +126,15 @@ def test_unknown_endpoint_returns_error_in_client_format(gateway: GatewayProcess
     with caught.value as error:
         assert (error.code, error.headers["allow"]) == (405, "GET,HEAD")
     assert fetch(gateway, "/v1/messages/count_tokens", "POST", b"[1]")[0] == 400
+
+
+@pytest.mark.parametrize(("path", "endpoint"), [("/v1/nothing", "/{path}"), ("/v1/models", "/v1/models")])
+def test_refused_requests_are_in_the_log(gateway: GatewayProcess, path: str, endpoint: str) -> None:
+    """The response has an id, and the log has it, too. A path that does not exist may contain anything, also a key."""
+    request = urllib.request.Request(gateway.base + path, headers={"Origin": "https://page.example"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request)
+    id, status = refused.value.headers["x-interlingua-id"], refused.value.code
+    refused.value.close()
+    line = next(line for line in gateway.wait_for_log(id).splitlines() if id in line)
+    assert line.endswith(f"request refused id={id} method=GET endpoint={endpoint} status={status}")

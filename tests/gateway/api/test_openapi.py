@@ -156,19 +156,30 @@ def test_stored_responses_match_the_document(gateway: GatewayProcess, path: str,
         check(path, method, got, kind, body)
 
 
-COMPACT = "/responses/compact"
+COMPACT, SEARCH = "/responses/compact", "/alpha/search"
 
 
 @pytest.mark.parametrize(
-    ("fields", "status"), [({"model": "demo/kimi_k2", "input": "hi"}, 200), ({"input": "hi"}, 400)]
+    ("path", "fields", "status"),
+    [
+        (COMPACT, {"model": "demo/kimi_k2", "input": "hi"}, 200),
+        (COMPACT, {"input": "hi"}, 400),
+        (SEARCH, {"commands": {"time": [{"utc_offset": "+03:00"}]}}, 200),
+        (SEARCH, {"commands": []}, 400),
+    ],
 )
-def test_compactions_match_the_document(gateway: GatewayProcess, fields: dict[str, Any], status: int) -> None:
-    got, kind, body = fetch(gateway, "POST", f"/v1{COMPACT}", fields)
+def test_compactions_and_searches_match_the_document(
+    gateway: GatewayProcess, path: str, fields: dict[str, Any], status: int
+) -> None:
+    got, kind, body = fetch(gateway, "POST", f"/v1{path}", fields)
     assert got == status, body
-    check(COMPACT, "post", got, kind, body)
+    check(path, "post", got, kind, body)
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENT["paths"] if path not in (*BODIES, *STORED, COMPACT)])
+OTHER_PATHS = [path for path in DOCUMENT["paths"] if path not in (*BODIES, *STORED, COMPACT, SEARCH)]
+
+
+@pytest.mark.parametrize("path", OTHER_PATHS)
 @pytest.mark.parametrize("headers", [{"x-api-key": KEY}, {}, {"x-api-key": "wrong"}, {"anthropic-version": "x"}])
 def test_get_responses_match_the_document(gateway: GatewayProcess, path: str, headers: dict[str, str]) -> None:
     status, kind, body = fetch(gateway, "GET", path.replace("{id}", "demo/hermes"), headers=headers)

@@ -221,6 +221,33 @@ def test_handshakes_are_refused(gateway: GatewayProcess, headers: dict[str, str]
     assert _handshake_status(gateway, headers) == status
 
 
+def test_connection_that_is_too_old_is_closed_after_the_response_in_progress(upstream: UpstreamServer) -> None:
+    slow = (up.send_headers(), up.send(up.ROLE + up.delta("slow")), up.wait(1.5))
+    upstream.add("old", *slow, up.send(up.delta(finish="stop") + up.DONE))
+
+    async def use(socket: Socket) -> None:
+        events = await socket.create(model="old", input="hi", store=False)
+        assert events[-1]["type"] == "response.completed"
+        (error,) = await socket.turn()
+        assert (error["type"], error["status"]) == ("error", 400)
+        assert error["error"]["code"] == "websocket_connection_limit_reached"
+        assert error["error"]["type"] == "invalid_request_error"
+        closing = await asyncio.wait_for(socket.socket.receive(), 20)
+        assert closing.type is aiohttp.WSMsgType.CLOSE
+
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="limits: {websocket: 1}")) as gateway:
+        run_client(gateway, use)
+
+
+def test_idle_connection_is_closed_at_its_limit(upstream: UpstreamServer) -> None:
+    async def use(socket: Socket) -> None:
+        (error,) = await socket.turn()
+        assert error["error"]["code"] == "websocket_connection_limit_reached"
+
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="limits: {websocket: 0.5}")) as gateway:
+        run_client(gateway, use)
+
+
 def test_switched_off_websocket_is_426(upstream: UpstreamServer) -> None:
     with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="websocket: false")) as gateway:
         assert _handshake_status(gateway, {"authorization": f"Bearer {KEY}"}) == 426

@@ -313,6 +313,28 @@ def test_calls_by_state_of_conversation(
     assert called(plan_reply({**body(prompt, *messages_after), **fields}, HERMES)) == expected
 
 
+@pytest.mark.parametrize(
+    ("request_text", "fields", "notes"),
+    [
+        ("Write a summary. Do not call any tools.", {}, []),
+        ("Write a summary. Call no tools.", {}, [REMINDER]),
+        ("Summarize the conversation.", {"tool_choice": "none"}, []),
+        ("Summarise the conversation.", {"tools": []}, []),
+    ],
+)
+def test_summary_names_the_remaining_steps(request_text: str, fields: Json, notes: list[Json]) -> None:
+    done = tool_turn("city=Paris")
+    ask = {"role": "user", "content": request_text}
+    summary = plan_reply({**body("city=Paris then city=Rome", *done, ask, *notes), **fields}, HERMES)
+    assert not summary.calls
+    assert called(plan_reply(body(summary.text), HERMES)) == [("get_weather", {"city": "Rome"})]
+
+
+def test_summary_of_a_finished_task_names_no_steps() -> None:
+    ask = {"role": "user", "content": "Write a summary. Do not call any tools."}
+    assert "The task is done." in plan_reply(body("city=Paris", *tool_turn("city=Paris"), ask), HERMES).text
+
+
 def test_required_tool_choice_ends_with_final_tool() -> None:
     tools = [BASH, tool_with_required("final_answer", {"answer": "string"})]
     first = {**body("Bash command=ls"), "tools": tools, "tool_choice": "required"}
@@ -558,6 +580,18 @@ def test_streamed_reply_equals_whole_reply(model: str) -> None:
         assert whole["usage"]["completion_tokens"] == len(deltas) - 2
         assert chunks[0]["id"] != whole["id"]
         assert whole["choices"][0]["finish_reason"] == ("stop" if "kimi" in model else "tool_calls")
+
+    run_with_server(send_requests)
+
+
+def test_call_ids_of_a_server_with_a_tool_parser_are_random() -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        ids = []
+        for _ in range(2):
+            async with session.post(f"{url}/chat/completions", json=body("city=Paris", model="standard")) as response:
+                message = (await response.json())["choices"][0]["message"]
+            ids += [call["id"] for call in message["tool_calls"]]
+        assert len(set(ids)) == 2
 
     run_with_server(send_requests)
 

@@ -76,6 +76,7 @@ CLIENT_HEADERS = {
     "x-interlingua-id",
     "x-interlingua-upstream",
     "x-interlingua-dialect",
+    "x-interlingua-failed",
     "x-interlingua-findings",
 }
 """All headers that a client may receive."""
@@ -90,7 +91,8 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 @pytest.fixture(scope="module")
 def locked(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     """Gateway that requires keys."""
-    config = CONFIG.format(url=upstream.url) + f"keys: [{CLIENT_KEY}, another-{CLIENT_KEY}]\nhosts: [gate.example]\n"
+    keys = f"keys: {{alice: {CLIENT_KEY}, bob: another-{CLIENT_KEY}}}\nhosts: [gate.example]\n"
+    config = CONFIG.format(url=upstream.url) + keys
     with run_gateway("--log-level", "debug", config=config) as started:
         yield started
 
@@ -377,6 +379,19 @@ def test_37_new_key_is_redacted_after_a_reload(upstream: UpstreamServer) -> None
         assert upstream.wait_for_requests(model)[0].headers["authorization"] == f"Bearer {new}"
         assert new.encode() not in got.body
         assert new not in gateway.wait_for_log("37-again")
+
+
+def test_37_log_and_metrics_name_the_client_without_its_key(locked: GatewayProcess, upstream: UpstreamServer) -> None:
+    model = upstream.add("37-client", up.chat_stream("Hello"))
+    for key in (CLIENT_KEY, f"another-{CLIENT_KEY}"):
+        assert post(locked, CHAT, model, authorization=f"Bearer {key}").status == 200
+    for name in ("alice", "bob"):
+        locked.wait_for_log(f"37-client .* client={name}  req_")
+    metrics = get(locked, "/metrics", authorization=f"Bearer {CLIENT_KEY}").body.decode()
+    for name in ("alice", "bob"):
+        labels = f'client="{name}",upstream="test",model="37-client",outcome="ok"'
+        assert f"interlingua_model_requests_total{{{labels}}} 1\n" in metrics
+    assert CLIENT_KEY not in metrics + locked.log.read_text()
 
 
 def test_37_unknown_client_key_is_not_quoted_in_error_or_log(locked: GatewayProcess) -> None:

@@ -18,7 +18,7 @@ import pytest
 from interlingua.events import Finding, Usage
 from interlingua.gateway.observability import background_writer
 from interlingua.gateway.observability.background_writer import BackgroundWriter
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
 from interlingua.gateway.observability.log import GatewayLog, JsonFormatter, LogOutput, TextFormatter
 from interlingua.gateway.settings import schema as settings
 
@@ -57,6 +57,7 @@ def exchange(**fields: Any) -> ExchangeRecord:
 
 
 FULL = exchange(
+    client="alice",
     model="claude-sonnet",
     upstream_model="moonshotai/kimi-k2",
     upstream_id="gen-1",
@@ -76,6 +77,10 @@ FULL = exchange(
 )
 
 
+REFUSED = FailedAttempt(upstream="one", model="kimi", kind="unreachable", reason="Connection refused")
+OVERLOADED = FailedAttempt(upstream="two", model="kimi", kind="503", reason="overloaded")
+
+
 @pytest.mark.parametrize(
     ("record", "line"),
     [
@@ -83,7 +88,7 @@ FULL = exchange(
             FULL,
             "2026-01-01T12:00:00.000Z 200 ok              anthropic-messages → openrouter"
             "  claude-sonnet → moonshotai/kimi-k2  kimi_k2  2 calls  noise×2 renamed  2 attempts  0.41s/3.20s"
-            "  1200+340 tokens  req_1",
+            "  1200+340 tokens  client=alice  req_1",
         ),
         (
             exchange(wire="openai-chat", status=401, outcome="refused", error=f"no such key: {KEY}", ended=10.001),
@@ -103,8 +108,24 @@ FULL = exchange(
             "2026-01-01T12:00:00.000Z 404 refused         anthropic-messages → u"
             r'  "a\n200 ok \x1b[2J\u202e → b"  req_1',
         ),
+        (
+            exchange(upstream="two", status=200, attempts=3, failed_attempts=[REFUSED, REFUSED]),
+            "2026-01-01T12:00:00.000Z 200 ok              anthropic-messages → two  3 attempts"
+            '  failed="one: kimi: Connection refused ×2"  req_1',
+        ),
+        (
+            exchange(
+                upstream="two",
+                status=503,
+                outcome="upstream-failed",
+                error="two: overloaded",
+                failed_attempts=[REFUSED, OVERLOADED],
+            ),
+            "2026-01-01T12:00:00.000Z 503 upstream-failed anthropic-messages → two"
+            '  failed="one: kimi: Connection refused"  error="two: overloaded"  req_1',
+        ),
     ],
-    ids=["all fields", "refused", "few fields", "client left", "injection"],
+    ids=["all fields", "refused", "few fields", "client left", "injection", "fallback", "both failed"],
 )
 def test_request_line_in_text_format(record: ExchangeRecord, line: str) -> None:
     output = FakeOutput()
@@ -128,6 +149,7 @@ def test_request_line_in_json_format() -> None:
         "id": "req_1",
         "path": "/v1/messages",
         "wire": "anthropic-messages",
+        "client": "alice",
         "model": "claude-sonnet",
         "stream": True,
         "upstream": "openrouter",

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from interlingua.events import Finding, Usage
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
 from interlingua.gateway.observability.gateway_status import LimitUse, RetryBudgetStatus
-from interlingua.gateway.observability.metrics import Metrics, reset_gauges
+from interlingua.gateway.observability.metrics import MAX_MODEL_LABELS, Metrics, ModelLabels, reset_gauges
 from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 from tests.support.gateway_status import IDLE, circuit_status, worker_status
 
@@ -61,6 +61,7 @@ def exchange(**fields: Any) -> ExchangeRecord:
 
 
 GOOD = exchange(
+    client="alice",
     model="anything-a-client-likes",
     upstream_model="and-so-here",
     upstream="openrouter",
@@ -90,16 +91,21 @@ def test_metrics_of_a_request() -> None:
     assert samples_by_name["interlingua_retries_total"] == {("", ()): 4}
     assert samples_by_name["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
     assert samples_by_name["interlingua_findings_total"] == {
-        ("", (("kind", "noise"),)): 4,
-        ("", (("kind", "renamed"),)): 2,
+        ("", (("kind", "noise"), ("severity", "info"))): 4,
+        ("", (("kind", "renamed"), ("severity", "info"))): 2,
     }
     assert samples_by_name["interlingua_tokens_total"] == {
         ("", (("direction", "input"),)): 2400,
         ("", (("direction", "output"),)): 680,
     }
     assert samples_by_name["interlingua_upstream_errors_total"] == {}
+    labels = (("client", "alice"), ("upstream", "openrouter"), ("model", "and-so-here"))
+    assert samples_by_name["interlingua_model_requests_total"] == {("", (*labels, ("outcome", "ok"))): 2}
+    assert samples_by_name["interlingua_model_tokens_total"] == {
+        ("", (*labels, ("direction", "input"))): 2400,
+        ("", (*labels, ("direction", "output"))): 680,
+    }
     assert "anything-a-client-likes" not in text
-    assert "and-so-here" not in text
 
 
 def test_histogram_buckets_are_cumulative() -> None:
@@ -119,14 +125,40 @@ def test_histogram_buckets_are_cumulative() -> None:
         assert family.samples["_sum", labels] == pytest.approx(1005.52)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(0, "no-answer"), (429, "429"), (503, "503"), (200, "stream"), (799, "stream")]
-)
-def test_upstream_error_kinds(status: int, kind: str) -> None:
+def test_failed_attempts_are_counted_also_if_a_fallback_answered() -> None:
     metrics = Metrics()
-    metrics.end(exchange(upstream="u", upstream_status=status, outcome="upstream-failed"))
+    dead = FailedAttempt(upstream="one", model="kimi", kind="unreachable", reason="Connection refused")
+    metrics.end(exchange(upstream="two", outcome="ok", failed_attempts=[dead, dead]))
     family = parse_metrics(metrics.render(IDLE).decode())["interlingua_upstream_errors_total"]
-    assert family.samples == {("", (("upstream", "u"), ("kind", kind))): 1}
+    assert family.samples == {("", (("upstream", "one"), ("model", "kimi"), ("kind", "unreachable"))): 2}
+
+
+def test_number_of_models_is_bounded_without_those_of_the_settings() -> None:
+    metrics = Metrics(model_labels=ModelLabels(lambda: {"kimi"}, lambda text: text.replace("sk-1", "***")))
+    failures = [
+        FailedAttempt(upstream="one", model=model, kind=kind, reason="")
+        for model, kind in [("made-up", "404"), *((f"sk-1-{n}", "503") for n in range(300)), ("kimi", "404")]
+    ]
+    metrics.end(exchange(failed_attempts=failures))
+    family = parse_metrics(metrics.render(IDLE).decode())["interlingua_upstream_errors_total"]
+    counts = {(dict(labels)["model"], dict(labels)["kind"]): n for (_, labels), n in family.samples.items()}
+    assert len(counts) == MAX_MODEL_LABELS + 3
+    assert (counts["other", "404"], counts["other", "503"], counts["kimi", "404"]) == (1, 300 - MAX_MODEL_LABELS, 1)
+    assert counts["***-0", "503"] == 1
+
+
+def test_number_of_series_by_client_and_model_is_bounded() -> None:
+    """A thousand clients, and models that nobody has heard of."""
+    metrics = Metrics(model_labels=ModelLabels(lambda: {f"m{number}" for number in range(10)}))
+    for number in range(3000):
+        record = exchange(client=f"c{number % 1000}", upstream="u", upstream_model=f"m{number}", upstream_status=404)
+        metrics.end(msgspec.structs.replace(record, usage=Usage(input=1, output=1)))
+    families = parse_metrics(metrics.render(IDLE).decode())
+    requests, tokens = (families[f"interlingua_model_{name}_total"].samples for name in ("requests", "tokens"))
+    assert len(requests) <= 2001
+    assert len(tokens) <= 2001
+    assert (sum(requests.values()), sum(tokens.values())) == (3000, 6000)
+    assert {dict(labels)["model"] for _, labels in requests} == {*(f"m{number}" for number in range(10)), "other"}
 
 
 def test_metrics_of_the_status() -> None:

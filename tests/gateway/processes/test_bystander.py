@@ -252,7 +252,8 @@ def dialect_gateway(upstream: UpstreamServer, dialect: str) -> Iterator[GatewayP
 
 def chat_with_tools(gateway: GatewayProcess, model: str, stream: bool) -> None:
     body = {"model": model, "stream": stream, "tools": TOOLS, "messages": [{"role": "user", "content": "hi"}]}
-    assert send_bytes(gateway, build_request("/v1/chat/completions", json.dumps(body).encode())).status == 200
+    data = build_request("/v1/chat/completions", json.dumps(body).encode())
+    assert send_bytes(gateway, data, seconds=120).status == 200  # a whole reply of hostile text takes seconds
 
 
 @pytest.mark.parametrize("bystander_type", BYSTANDERS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +23,7 @@ from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.loader import LoadedSettings, load_settings
 from interlingua.gateway.settings.overrides import Flags
 from interlingua.gateway.state import GatewayState
+from tests.support.gateway_process import wait_until_ready
 
 UPSTREAM = "upstreams: {it: {url: 'http://localhost:1/v1'}}\n"
 
@@ -103,6 +107,33 @@ def test_startup_message_shows_upstreams_and_settings_file(tmp_path: Path) -> No
     (upstream,) = settings.settings.upstreams.values()
     assert f"settings: {tmp_path / 'settings.yaml'}" in message_for(settings)
     assert f": {upstream.url} (" in message_for(settings)
+
+
+def test_json_log_is_json_from_its_first_line(tmp_path: Path) -> None:
+    """Also notes, and the errors that keep the gateway from starting."""
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "INTERLINGUA_PROT": "1"}
+    argv = [sys.executable, "-m", "interlingua", "serve", "--log-format", "json", "--port", "0"]
+    process = subprocess.Popen(
+        [*argv, "--demo"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    note, listening = (json.loads(process.stderr.readline()) for _ in range(2))
+    wait_until_ready(listening["message"].removeprefix("listening on "))
+    process.terminate()
+    rest = [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]
+    assert "INTERLINGUA_PROT ignored" in note["message"]
+    assert re.fullmatch(r"listening on http://127\.0\.0\.1:\d+", listening["message"])
+    assert (listening["level"], listening["process"], listening["demo"]) == ("info", process.pid, True)
+    assert [line["message"] for line in rest] == ["stopping", "stopped"]
+    (tmp_path / "interlingua.yaml").write_text("prot: 1\nhsot: x\n")
+    ran = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    errors = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert ran.returncode == 1
+    assert [(error["level"], error["message"]) for error in errors] == [
+        ("error", "interlingua.yaml:1: prot: unknown field"),
+        ("error", "interlingua.yaml:2: hsot: unknown field"),
+    ]
+    assert errors[0]["hint"].startswith("did you mean 'port'?")
 
 
 def command_words(text: str, agent: str) -> list[str]:

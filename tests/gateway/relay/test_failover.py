@@ -11,9 +11,11 @@ import pytest
 from interlingua.gateway.http.memory_budget import MemoryBudget
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.failing_models import FailingModels
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
+from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
@@ -37,6 +39,7 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
 
     retry_policies, capabilities = RetryPolicies(lambda *_: None), CapabilityMemory(lambda *_: None)
 
+    failing_models = FailingModels(lambda _: None, lambda _: None)
     probes = ServerProbes(lambda probe: probe.close(), lambda *_: None)
 
     async def send() -> None:
@@ -47,6 +50,8 @@ def test_request_body_is_released_after_the_last_attempt() -> None:
                 settings,
                 EstimateCalibration(),
                 retry_policies,
+                failing_models,
+                Redactor(),
                 capabilities,
                 probes,
                 WorkThreads(),

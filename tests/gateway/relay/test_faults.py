@@ -5,7 +5,9 @@ The client notices nothing, or gets an error in the format of its API.
 
 from __future__ import annotations
 
+import json
 import time
+import urllib.request
 from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Any
@@ -81,6 +83,33 @@ def test_01_fails_over_to_the_next_upstream(env: GatewayStage, api: str) -> None
     assert (view.status, view.text, view.ended) == (200, "Hello", True)
     assert view.headers["x-interlingua-upstream"] == view.log["upstream"] == "other"
     assert (view.log["attempts"], view.log["findings"]) == (3, {"asked-again": 2})
+
+
+def test_01_dead_upstream_is_named_although_a_fallback_answers(env: GatewayStage) -> None:
+    env.add_scripts("second", up.chat_stream("Hello"))
+    view = env.send("nobody-then-second")
+    assert view.headers["x-interlingua-failed"] == '"nobody";model="first";reason="unreachable";attempts=2'
+    reason = "cannot connect to http://127.0.0.1:9/v1: Connection refused"
+    failure = {"upstream": "nobody", "model": "first", "kind": "unreachable", "reason": reason}
+    assert view.log["failed_attempts"] == [failure, failure]
+    assert view.log["error"] == ""
+    env.gateway.wait_for_log(r'"message": "upstream failing", "upstream": "nobody", "model": "first"[^\n]*refused')
+    metrics = read_text(f"{env.gateway.base}/metrics")
+    assert 'upstream_errors_total{upstream="nobody",model="first",kind="unreachable"}' in metrics
+    failing = json.loads(read_text(f"{env.gateway.base}/status"))["failing_models"]
+    assert ("nobody", "first", reason) in [(each["upstream"], each["model"], each["reason"]) for each in failing]
+
+
+def test_01_broken_stream_is_a_failed_attempt(env: GatewayStage) -> None:
+    view = env.send(env.add_scripts("01-broken", up.chat_stream("Hel", finish=None, done=False)))
+    assert [(each["model"], each["kind"]) for each in view.log["failed_attempts"]] == [("01-broken", "stream")]
+    assert 'kind="stream"' in read_text(f"{env.gateway.base}/metrics")
+
+
+def read_text(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as response:
+        text: str = response.read().decode()
+    return text
 
 
 # ── 2: headers, but no content ────────────────────────────────────────────────────────────────────────────────────

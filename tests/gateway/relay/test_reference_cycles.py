@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from interlingua.faults.upstream.script import Step
-from interlingua.gateway.aiohttp_internals import SmallQueue, UpstreamConnection
+from interlingua.gateway.aiohttp_internals import SmallQueue, UpstreamConnection, UpstreamResponse
 from interlingua.gateway.http.connection_listener import GuardedConnection
 from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
@@ -148,8 +148,11 @@ def describe_held(garbage: list[Any]) -> list[str]:
 
 
 def _is_of_gateway(item: Any) -> bool:
-    """Return whether this is an object or code of the gateway. aiohttp's own cycles hold its connections and queues."""
-    if isinstance(item, UpstreamConnection | GuardedConnection | SmallQueue):
+    """Return whether this is an object or code of the gateway.
+
+    aiohttp's own cycles hold its connections, responses and queues, so their subclasses in the gateway do not count.
+    """
+    if isinstance(item, UpstreamConnection | UpstreamResponse | GuardedConnection | SmallQueue):
         return False
     is_code = isinstance(item, FrameType | CoroutineType | FunctionType | TracebackType)
     return type(item).__module__.startswith("interlingua.") or (is_code and "/interlingua/" in repr(item))

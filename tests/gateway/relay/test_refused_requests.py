@@ -202,6 +202,24 @@ def test_model_that_refuses_an_image_receives_a_note(env: GatewayStage, api: str
         assert f"[image omitted: {model} takes no images]" in body
 
 
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+THINKING: dict[str, dict[str, Any]] = {
+    CHAT: {"reasoning_effort": "high"},
+    MESSAGES: {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+    RESPONSES: {"reasoning": {"effort": "high"}},
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_model_that_cannot_think_receives_no_setting_of_thinking(env: GatewayStage, api: str) -> None:
+    model = env.add_scripts(f"llama3-{api}", refuse('"llama3.1:8b" does not support thinking'), answer(), answer())
+    first, second = (env.send(model, api, **THINKING[api]) for _ in range(2))
+    assert (first.status, first.log["attempts"], first.log["findings"]["refusal-corrected"]) == (200, 2, 1)
+    assert (second.status, second.log["attempts"], second.log["findings"]["thinking-wish"]) == (200, 1, 1)
+    assert [body.get("reasoning_effort") for body in bodies(env, model)] == ["high", None, None]
+
+
 def test_refusals_do_not_open_the_circuit_breaker(env: GatewayStage) -> None:
     for n in range(12):
         model = env.add_scripts(f"circuit-{n}", refuse(NO_TOOL_PARSER, "500 Internal Server Error"), answer())

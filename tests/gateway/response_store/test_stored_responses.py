@@ -154,6 +154,24 @@ def test_item_references_are_replaced_by_the_items(gateway: GatewayProcess, upst
         client.responses.create(model="refer", input=[{"type": "item_reference", "id": "msg_unknown"}])
 
 
+def test_references_can_be_repeated_in_later_turns(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    """The AI SDK refers to each earlier item in every turn, so that also stored requests contain references."""
+    for text in ("one", "two", "three", "four"):
+        upstream.add("repeat", reply(text))
+    client = client_of(gateway)
+    items: list[Any] = [{"role": "user", "content": "first"}]
+    for question in ("second", "third"):
+        response = client.responses.create(model="repeat", input=items)
+        items = [*items, {"type": "item_reference", "id": response.output[0].id}, {"role": "user", "content": question}]
+    last = client.responses.create(model="repeat", input=items)
+    asked = ["first", "one", "second", "two", "third"]
+    assert [message["content"] for message in sent_messages(upstream, "repeat")] == asked
+    client.responses.create(model="repeat", input="fourth", previous_response_id=last.id)
+    assert [message["content"] for message in sent_messages(upstream, "repeat")] == [*asked, "three", "fourth"]
+    listed = client.responses.input_items.list(last.id, order="asc").data
+    assert [item.type for item in listed] == ["message"] * 5
+
+
 def test_ids_that_only_the_upstream_knows_reach_it(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     body = {"id": "resp_theirs", "object": "response", "status": "completed", "model": "m", "created_at": 1}
     item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}

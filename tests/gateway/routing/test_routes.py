@@ -267,7 +267,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no upstream": (
         {"upstreams": {}},
         "upstreams: no upstream is configured",
-        "add one, or start with --demo",
+        "add one, or start with --demo; `interlingua config init` writes a settings file",
     ),
     "no such upstream": (
         model(upstream="locla"),
@@ -392,6 +392,17 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "keys: '0.0.0.0' is reachable from other machines, so a key is required",
         KEY_HINT,
     ),
+    "name of a client": (
+        {"keys": {"alice smith": "a-key-of-16-chars"}},
+        "keys.alice smith: 'alice smith' cannot be the name of a client",
+        "use at most 64 letters, digits, dots, dashes, underscores and @",
+    ),
+    "one key for two clients": (
+        {"keys": {"alice": "a-key-of-16-chars", "bob": "a-key-of-16-chars"}},
+        "keys.bob: has the same key as alice",
+        "each client needs a key of its own",
+    ),
+    "empty key of a client": ({"keys": {"alice": ""}}, "keys.alice: the key is empty", "generate one: python -c "),
     "a short key on a public address": (
         {"host": "example.org", "keys": ["a-key-of-16-chars", "sk-1"]},
         "keys: a key has less than 16 characters and could be guessed from other machines",
@@ -416,6 +427,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         {"web_search": {"engine": "url", "url": "http://127.0.0.1/search"}},
         "web_search.url: has no {query}",
         "for example: https://search.example/api?q={query}",
+    ),
+    "a search command without a place for the query": (
+        {"web_search": {"engine": "command", "command": ["python3", "search.py"]}},
+        "web_search.command: has no program with an argument {query}",
+        "for example: [ddgr, --json, --num, '8', '{query}']",
+    ),
+    "a search command that is not installed": (
+        {"web_search": {"engine": "command", "command": ["no-such-program", "{query}"]}},
+        "web_search.command: cannot find the program 'no-such-program'",
+        "install it, or write its path",
     ),
     "an upstream called demo": (
         {"demo": True, "upstreams": {"demo": LOCAL}},

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import anthropic
+import msgspec
 import openai
 import pytest
 
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.server_tools.responses_rounds import RESULTS_NOT_KEPT, ResponsesRounds
+from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Outcome
 from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
 from interlingua.gateway.settings.schema import WebSearch
@@ -67,7 +74,9 @@ def search(
     async def run() -> Outcome:
         async with aiohttp.ClientSession() as session:
             filter = DomainFilter.read(definition or {})
-            return await WebSearchTool("s", settings, session, problems.append, filter, max_uses).run({"query": query})
+            engine = SearchEngine(settings, session, asyncio.Semaphore(1))
+            tool = WebSearchTool("s", engine, settings.results, problems.append, filter, max_uses)
+            return await tool.run({"query": query})
 
     return asyncio.run(run()), problems
 
@@ -138,6 +147,66 @@ def test_engine_that_cannot_be_reached_is_an_error_without_its_url() -> None:
     assert (outcome.error, "secret" in str(problems)) == ("unavailable", False)
 
 
+# ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def python_command(code: str, *arguments: str) -> WebSearch:
+    return WebSearch(engine="command", command=[sys.executable, "-c", code, *arguments], key=KEY, timeout=10)
+
+
+ECHO = """
+import json, os, sys
+keys = [name for name in os.environ if "SECRET" in name]
+text = json.dumps([sys.argv[1:], os.environ.get("SEARCH_KEY"), keys])
+print(json.dumps({"results": [{"url": "https://example.com/", "title": "t", "content": text}]}))
+"""
+
+
+def test_command_gets_the_query_and_the_key_without_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_SECRET", "s")
+    outcome, problems = search(python_command(ECHO, "--", "q={query}"), "--rain; $(touch x) 'y'")
+    assert problems == []
+    assert json.loads(outcome.pages[0].text) == [["--", "q=rain; $(touch x) 'y'"], KEY, []]
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import sys; print('no network', file=sys.stderr); sys.exit(3)", "status 3: no network"),
+        ("print('{')", "no list of results"),
+        ("print('[]' * 3_000_000)", "too large"),
+        ("import sys; sys.stderr.write('x' * 6_000_000)", "too large"),
+    ],
+)
+def test_command_that_fails_is_an_error(code: str, problem: str) -> None:
+    outcome, problems = search(python_command(code, "{query}"), "rain")
+    assert outcome == Outcome(error="unavailable")
+    assert problem in problems[0]
+
+
+def test_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess, time; child = subprocess.Popen(['sleep', '60']);"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}'); time.sleep(60)"
+    )
+    settings = msgspec.structs.replace(python_command(code, "{query}"), timeout=1.5)
+    outcome, problems = search(settings, "rain")
+    assert (outcome.error, problems) == ("unavailable", ["no answer within 1.5 s"])
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(is_running, pids))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended may wait for its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 # ── clients ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -163,9 +232,14 @@ def ask(gateway: GatewayProcess, model: str, stream: bool, messages: Any = None,
 def test_search_of_messages_and_its_return(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool) -> None:
     model = f"messages-{stream}"
     upstream.add(model, *searches("rain"))
-    upstream.add(model, up.chat_stream("It rains: https://example.com/rain"))
+    upstream.add(model, up.chat_stream("It rains: ", "https://example.com/rain"))
     message = ask(gateway, model, stream)
     use, result, text = message["content"]
+    (citation,) = text["citations"]
+    assert (citation["type"], citation["url"], citation["title"], citation["cited_text"]) == (
+        *("web_search_result_location", RESULT["url"], "Rain", RESULT["content"]),
+    )
+    assert citation["encrypted_index"]
     assert (use["type"], use["name"], use["input"]) == ("server_tool_use", "web_search", {"query": "rain"})
     assert (result["type"], result["tool_use_id"]) == ("web_search_tool_result", use["id"])
     assert [(page["type"], page["url"], page["title"]) for page in result["content"]] == [
@@ -223,7 +297,8 @@ def responses_client(gateway: GatewayProcess) -> openai.OpenAI:
 def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, type: str) -> None:
     model, client = f"responses-{stream}-{type}", responses_client(gateway)
     upstream.add(model, *searches("rain"))
-    upstream.add(model, up.chat_stream("It rains."))
+    text = f"It rains, [they say]({RESULT['url']})."
+    upstream.add(model, up.chat_stream(text[:20], text[20:]))
     fields: Any = {"model": model, "input": "Will it rain?", "tools": [{"type": type}], "tool_choice": "required"}
     if stream:
         events: list[Any] = list(client.responses.create(stream=True, **fields))
@@ -237,24 +312,60 @@ def test_search_of_responses(gateway: GatewayProcess, upstream: UpstreamServer, 
             "response.output_item.done",
         ]
         assert not any("function_call" in event.type for event in events)
+        (added,) = (event for event in events if event.type == "response.output_text.annotation.added")
+        part = next(event.part for event in events if event.type == "response.content_part.done")
+        assert [added.annotation.to_dict()] == [annotation.to_dict() for annotation in part.annotations]
         response = events[-1].response
     else:
         response = client.responses.create(**fields)
-    call, message = (item.to_dict() for item in response.output)
+    call, sealed, message = (item.to_dict() for item in response.output)
+    link = f"[they say]({RESULT['url']})"
+    place = {"start_index": text.index(link), "end_index": text.index(link) + len(link)}
+    assert message["content"][0]["annotations"] == [
+        {"type": "url_citation", "url": RESULT["url"], "title": "Rain", **place}
+    ]
     assert (call["type"], call["status"]) == ("web_search_call", "completed")
     assert [tool.type for tool in response.tools] == [type], "the response repeats the client's tools"
     assert response.tool_choice == "required"
     assert call["action"]["query"] == "rain"
     assert call["action"]["sources"] == [{"type": "url", "url": page["url"]} for page in (RESULT, OTHER)]
-    assert message["content"][0]["text"] == "It rains."
+    assert message["content"][0]["text"] == text
+    assert (sealed["type"], sealed["summary"], "Monday" in sealed["encrypted_content"]) == ("reasoning", [], False)
     first, second = (request.body for request in upstream.wait_for_requests(model, 2))
     assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")
     assert RESULT["content"] in second["messages"][-1]["content"]
-    upstream.add(model, up.chat_stream("Yes."))
-    client.responses.create(model=model, input=[*fields_input(call, message)], tools=fields["tools"])
-    third = upstream.wait_for_requests(model, 3)[2].body["messages"]
-    assert [message["role"] for message in third] == ["user", "assistant", "tool", "assistant", "user"]
-    assert "search again" in third[2]["content"]
+    for n, items in enumerate(([call, sealed, message], [call, message])):
+        upstream.add(model, up.chat_stream("Yes."))
+        client.responses.create(model=model, input=fields_input(*items), tools=fields["tools"])
+        later = upstream.wait_for_requests(model, 3 + n)[2 + n].body["messages"]
+        assert [message["role"] for message in later] == ["user", "assistant", "tool", "assistant", "user"]
+        kept = later[: len(second["messages"])] == second["messages"]
+        assert (kept, "search again" in later[2]["content"]) == ((True, False), (False, True))[n]
+
+
+def test_results_of_an_earlier_search_are_found_by_the_stored_response(
+    gateway: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    model, client = "stored-search", responses_client(gateway)
+    tools: Any = [{"type": "web_search"}]
+    for script in (searches("rain"), (up.chat_stream("Rain."),), (up.chat_stream("Yes."),)):
+        upstream.add(model, *script)
+    first = client.responses.create(model=model, input="Will it rain?", tools=tools)
+    client.responses.create(model=model, input="Sure?", tools=tools, previous_response_id=first.id)
+    assert RESULT["content"] in upstream.wait_for_requests(model, 3)[2].body["messages"][2]["content"]
+
+
+def test_sealed_results_of_another_key_are_not_read() -> None:
+    search_call: Json = {"type": "web_search_call", "id": "ws_1", "action": {"query": "rain"}}
+    rounds = ResponsesRounds({"input": "hi"}, {}, b"k" * 32, 10_000)
+    rounds._result_texts["ws_1"] = "It rains."
+    sealed = rounds._sealed_results("ws_1")
+    for key, result in ((b"k" * 32, "It rains."), (b"x" * 32, RESULTS_NOT_KEPT)):
+        body = {"input": [search_call, sealed]}
+        request = ResponsesRounds(body, {}, key, 10_000).start_round()
+        assert request["input"][1]["output"] == result
+    with pytest.raises(TooLarge):
+        ResponsesRounds({"input": [search_call, sealed]}, {}, b"k" * 32, 10)
 
 
 def fields_input(*items: Json) -> list[Any]:
@@ -283,5 +394,5 @@ def test_call_of_another_tool_beside_a_search(gateway: GatewayProcess, upstream:
     response = responses_client(gateway).responses.create(
         model="beside", input="hi", tools=[{"type": "web_search"}, read]
     )
-    assert [item.type for item in response.output] == ["web_search_call", "function_call"]
+    assert [item.type for item in response.output] == ["web_search_call", "function_call", "reasoning"]
     assert upstream.count("beside") == 1

@@ -101,7 +101,8 @@ def test_complete_settings_file() -> None:
 
 def test_defaults_without_any_source() -> None:
     loaded = load_settings(None, {"HOME": "/nonexistent"})
-    assert loaded == LoadedSettings(Settings(), "", [], {})
+    searched = ["interlingua.yaml", "/nonexistent/.config/interlingua/interlingua.yaml"]
+    assert loaded == LoadedSettings(Settings(), "", [], {}, searched=searched)
 
 
 def test_precedence_of_flags_environment_and_file() -> None:
@@ -123,6 +124,21 @@ def test_precedence_of_flags_environment_and_file() -> None:
     assert settings.upstreams == {"local": Upstream(url=LOCAL, key="12345")}
     assert (settings.keys, settings.hosts, settings.otel) == (["a", "b"], ["c"], True)
     assert settings.models == {"x": Model(upstream="local")}
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("keys: [a, b]", {}, {"key-1": "a", "key-2": "b"}),
+        ("keys: {alice: '${A}', ci: b}", {"A": "a"}, {"alice": "a", "ci": "b"}),
+        ("keys: []", {}, {}),
+        ("keys: [a]", {"INTERLINGUA_KEYS": "x,y"}, {"key-1": "x", "key-2": "y"}),
+        ("keys: [a]", {"INTERLINGUA_KEYS": "{bob: x}"}, {"bob": "x"}),
+        ("keys: {alice: a}", {"INTERLINGUA_KEYS__BOB": "b"}, {"alice": "a", "bob": "b"}),
+    ],
+)
+def test_keys_of_clients_by_name(text: str, environment: dict[str, str], expected: dict[str, str]) -> None:
+    assert load_text(f"{BASE}{text}\n", None, **environment).settings.client_keys == expected
 
 
 VARIABLES = {
@@ -319,7 +335,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "1: log.format: expected one of text, json, got the text 'xml'",
         "for example: format: text",
     ),
-    "a text for a list": ("keys: abc", "1: keys: expected a list, got the text 'abc'", SCHEMA),
+    "a text for a list": ("keys: abc", "1: keys: expected a mapping or a list, got the text 'abc'", SCHEMA),
     "a list for a mapping": ("upstreams: [a]", "1: upstreams: expected a mapping, got a list", SCHEMA),
     "nothing for a mapping": ("log:", "1: log: expected a mapping, got nothing", SCHEMA),
     "a number for a mapping": (
@@ -418,7 +434,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "no upstream configured": (
         "port: 1",
         "1: upstreams: no upstream is configured",
-        "add one, or start with --demo",
+        "add one, or start with --demo; `interlingua config init` writes a settings file",
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlingua.gateway.routing.routes import Route, Routes
 from interlingua.gateway.settings.schema import Settings, Upstream
-from interlingua.gateway.upstream.capabilities import MAX_REMEMBERED_FACTS, CapabilityMemory
+from interlingua.gateway.upstream.capabilities import FACT_SECONDS, MAX_REMEMBERED_FACTS, CapabilityMemory
 from interlingua.upstreams.refusals import Refusal
 
 NO_IMAGES = Refusal("no-images")
@@ -33,6 +33,20 @@ def test_refusal_of_one_client_changes_no_requests_of_others() -> None:
     assert memory.apply(route(), "other").profile.vision
     memory.learn(route(), "other", NO_IMAGES)
     assert len(reports) == 1, "one line for a model"
+
+
+def test_facts_are_forgotten_because_a_server_may_change() -> None:
+    now = 0.0
+    memory = CapabilityMemory(lambda *_: None, lambda: now)
+    memory.learn(route(), "client", NO_IMAGES)
+    now = FACT_SECONDS / 2
+    memory.learn(route(), "client", Refusal("no-tool-parser"))
+    now = FACT_SECONDS
+    assert not memory.apply(route(), "client").profile.vision
+    now = FACT_SECONDS + 1
+    assert memory.apply(route(), "client").profile == route().profile
+    memory.learn(route(), "client", NO_IMAGES)
+    assert not memory.apply(route(), "client").profile.vision
 
 
 def test_facts_are_bounded() -> None:

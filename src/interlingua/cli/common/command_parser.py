@@ -9,13 +9,17 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, Protocol, cast
 
+from interlingua.cli.common.help_formatter import HelpFormatter, style_headings, usage_of
 from interlingua.errors import UsageError
 
 __all__ = ["Command", "CommandEntry", "CommandParser", "add_commands"]
+
+MIN_SIMILARITY = 0.7
+"""Similarity from which on a word is taken for a misspelling of another."""
 
 
 class Command(Protocol):
@@ -41,7 +45,9 @@ class CommandParser(argparse.ArgumentParser):
     """Argument parser that raises `UsageError`, so that its errors are printed like all others."""
 
     def __init__(self, *args: Any, command_module: str = "", **kwargs: Any) -> None:
-        defaults = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        defaults: dict[str, Any] = {"formatter_class": HelpFormatter, "allow_abbrev": False}
+        if sys.version_info >= (3, 14):
+            defaults["color"] = False  # headings are styled here, the same way for all versions
         super().__init__(*args, **{**defaults, **kwargs})
         self._command_module = command_module
 
@@ -56,10 +62,22 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         self.load()
-        return super().format_help()
+        self.usage = self.usage or usage_of(self)
+        return style_headings(super().format_help())
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, f"see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise UsageError, with a suggestion, if a value is none of the choices of its argument."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = list(map(str, action.choices))
+        is_command = isinstance(action, argparse._SubParsersAction)
+        name = "command" if is_command else "/".join(action.option_strings) or str(action.metavar or action.dest)
+        known = f"known: {', '.join(choices)}; see `{self.prog} --help`"
+        hint = _suggestion(str(value), choices)
+        raise UsageError(f"{name}: {value!r} is unknown", f"{hint}see `{self.prog} --help`" if hint else known)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse the arguments; raise `UsageError` for unknown ones.
@@ -71,18 +89,37 @@ class CommandParser(argparse.ArgumentParser):
         arguments = list(sys.argv[1:] if args is None else args)
         runs_program = self.get_default("program_args") is not None
         end = arguments.index("--") if runs_program and "--" in arguments else len(arguments)
-        parsed, unknown = super().parse_known_args(arguments[:end], namespace)
+        # With subcommands, the value of an unknown option would be reported as an unknown command.
+        parsed, unknown = namespace, self._unknown_option_before_command(arguments[:end])
+        if not unknown:
+            parsed, unknown = super().parse_known_args(arguments[:end], namespace)
         if runs_program:
             parsed.program_args = arguments[end + 1 :]
         if unknown:
-            option = unknown[0].partition("=")[0]
-            close_matches = difflib.get_close_matches(option, self._option_string_actions, n=1)
-            suggestion = f"did you mean {close_matches[0]}? " if close_matches else ""
-            separator_hint = "arguments for the agent go after `--`; " if runs_program and not close_matches else ""
+            suggestion = _suggestion(unknown[0].partition("=")[0], self._option_string_actions)
+            separator_hint = "arguments for the agent go after `--`; " if runs_program and not suggestion else ""
             raise UsageError(
                 f"unrecognized arguments: {' '.join(unknown)}", f"{suggestion}{separator_hint}see `{self.prog} --help`"
             )
         return parsed, unknown
+
+    def _unknown_option_before_command(self, arguments: list[str]) -> list[str]:
+        """Return the first option that this parser does not have, before its subcommand; [] if there is none."""
+        commands = [
+            name for action in self._actions if action.nargs == argparse.PARSER for name in action.choices or ()
+        ]
+        for word in arguments if commands else ():
+            if word in commands:
+                break
+            if word.startswith("--") and word != "--" and word.partition("=")[0] not in self._option_string_actions:
+                return [word]
+        return []
+
+
+def _suggestion(word: str, known_words: Iterable[str]) -> str:
+    """Return the question whether the user means a similar word; "" if there is none."""
+    matches = difflib.get_close_matches(word, list(known_words), n=1, cutoff=MIN_SIMILARITY)
+    return f"did you mean {matches[0]}? " if matches else ""
 
 
 def add_commands(

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,9 +17,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from interlingua import events as ev
+from interlingua.cli.common.terminal import is_terminal, stderr_styler, wrap, wrap_line
+from interlingua.common.ansi import Style
+from interlingua.core.finding_severity import Severity, severity_of
 from interlingua.errors import BadInput
 
 __all__ = [
+    "SEVERITY_STYLES",
     "STDIN",
     "FindingFormat",
     "Utf8Decoder",
@@ -28,19 +31,23 @@ __all__ = [
     "flush",
     "print_error",
     "print_findings",
+    "print_labelled",
+    "print_note",
+    "print_prompt",
     "print_stderr",
     "printable",
     "read_all",
     "read_chunks",
     "read_json",
     "stdout_is_terminal",
-    "terminal_width",
     "write",
     "write_json",
     "write_json_line",
+    "write_lines",
 ]
 
 T = TypeVar("T")
+SEVERITY_STYLES: dict[Severity, Style] = {"info": Style.FAINT, "warning": Style.WARNING, "error": Style.ERROR}
 STDIN = "-"
 READ_CHUNK_BYTES = 64 * 1024
 
@@ -149,6 +156,13 @@ def flush() -> None:
         sys.stdout.flush()
 
 
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to standard output. On a terminal, those that are too long are wrapped between words."""
+    if stdout_is_terminal():
+        lines = [part for line in lines for part in wrap_line(line)]
+    write("".join(f"{line}\n" for line in lines).encode())
+
+
 def write_json_line(value: Any) -> None:
     """Write a JSON value on one line."""
     write(printable(msgspec.json.encode(value).decode()).encode() + b"\n")
@@ -165,11 +179,6 @@ def write_json(value: Any) -> None:
 
 def stdout_is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
-
-
-def terminal_width() -> int:
-    """Return $COLUMNS, or the width of the terminal, or 120."""
-    return max(40, shutil.get_terminal_size((120, 24)).columns)
 
 
 def abandon_stdout() -> None:
@@ -189,24 +198,52 @@ class FindingFormat(Enum):
     NONE = "nothing"
 
 
-def print_stderr(line: str) -> None:
-    if sys.stderr is not None:  # if it is None, print() would write to standard output
-        with suppress(OSError):  # the reader has closed it
-            print(line, file=sys.stderr, flush=True)
+def print_stderr(text: str) -> None:
+    """Print to standard error. On a terminal, lines that are too long are wrapped between words."""
+    if sys.stderr is None:  # print() would write to standard output
+        return
+    lines = text.split("\n")
+    if is_terminal(sys.stderr):
+        lines = [part for line in lines for part in wrap_line(line)]
+    with suppress(OSError):  # the reader has closed it
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def print_prompt(text: str) -> None:
+    """Print a question without a line break behind it."""
+    if sys.stderr is not None:
+        print(text, end="", file=sys.stderr, flush=True)
 
 
 def print_error(message: str, hint: str) -> None:
-    print_stderr(f"error: {printable(message)}")
-    print_stderr(f"hint: {printable(hint)}")
+    print_labelled("error", message, Style.ERROR)
+    print_labelled("hint", hint, Style.MARKER)
+
+
+def print_note(text: str) -> None:
+    print_labelled("note", text, Style.WARNING)
+
+
+def print_labelled(label: str, text: str, style: Style) -> None:
+    """Print `label: text`, on a terminal with the label in colour and the text wrapped between words."""
+    prefix, line = f"{label}: ", printable(text)
+    if is_terminal(sys.stderr):
+        line = "\n".join(wrap(line, prefix, " " * len(prefix))).removeprefix(prefix)
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"{stderr_styler()(prefix.strip(), style)} {line}", file=sys.stderr, flush=True)
 
 
 def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat) -> None:
     for finding in findings:
+        severity = severity_of(finding.kind)
         if finding_format is FindingFormat.JSON:
-            print_stderr(printable(msgspec.json.encode(finding).decode()))
+            fields = {**msgspec.to_builtins(finding), "severity": severity}
+            print_stderr(printable(msgspec.json.encode(fields).decode()))
         elif finding_format is FindingFormat.LINES:
+            label = "finding" if severity == "info" else f"finding ({severity})"
             location = f" at {finding.place}" if finding.place else ""
-            print_stderr(printable(f"finding: {finding.kind}{location}: {finding.message}"))
+            print_labelled(label, f"{finding.kind}{location}: {finding.message}", SEVERITY_STYLES[severity])
 
 
 def printable(text: str) -> str:

@@ -7,11 +7,17 @@ import os
 from collections.abc import Mapping
 
 from interlingua.core.wire_traits import DEFAULT_WIRE
-from interlingua.gateway.settings.loader import LoadedSettings, load_settings
+from interlingua.gateway.settings.loader import LoadedSettings, read_settings
 from interlingua.gateway.settings.overrides import Flags
 from interlingua.wires import WIRES
 
-__all__ = ["add_observability_options", "add_options", "add_upstream_options", "settings_from_args"]
+__all__ = [
+    "add_cassette_options",
+    "add_observability_options",
+    "add_options",
+    "add_upstream_options",
+    "settings_from_args",
+]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--host", help="address to listen on; default: 127.0.0.1")
     add("--port", help="port to listen on; default: 8484; 0: any free port")
     add("--workers", metavar="N", help="number of worker processes that share the port; default: 1")
+    add_cassette_options(parser)
     add_observability_options(parser)
 
 
@@ -61,6 +68,14 @@ def add_upstream_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cassette_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for recorded exchanges."""
+    add = parser.add_argument
+    add("--record", metavar="DIR", help="record each exchange in a cassette: a folder, or a .yaml file")
+    add("--replay", metavar="DIR", help="answer from a cassette; needs no upstream, no key and no network")
+    add("--hybrid", metavar="DIR", help="answer from a cassette, and record what is missing in it")
+
+
 def add_observability_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for captures and the log."""
     add = parser.add_argument
@@ -72,8 +87,11 @@ def add_observability_options(parser: argparse.ArgumentParser) -> None:
 def settings_from_args(
     args: argparse.Namespace, environment: Mapping[str, str] | None = None, **overrides: str
 ) -> LoadedSettings:
-    """Load the settings from the file, the environment, these options and `overrides`; the latter win."""
+    """Read the settings from the file, the environment, these options and `overrides`; the latter win.
+
+    What cannot be read is in `problems`; `check_settings` raises it, together with all other mistakes.
+    """
     flags = {name: getattr(args, name, None) or "" for name in Flags.__struct_fields__}
-    return load_settings(
+    return read_settings(
         args.config, os.environ if environment is None else environment, Flags(**{**flags, **overrides})
     )

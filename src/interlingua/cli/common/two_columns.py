@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import zip_longest
-from typing import TypeAlias
+
+from interlingua.common.ansi import Style, Styler, no_style
 
 __all__ = [
     "ColumnLayout",
     "ColumnLine",
     "ColumnRow",
-    "Style",
-    "Styler",
-    "ansi_style",
-    "no_style",
+    "display_width",
     "shorten",
-    "style_for",
 ]
 
 MIN_TWO_COLUMN_WIDTH = 100
 """Terminals narrower than this get the stacked layout."""
 ROW_NUMBER_WIDTH = 4
 MAX_WRAPPED_LINES = 4
-
-
-class Style(Enum):
-    """Role of a line. The value is its ANSI colour code."""
-
-    PLAIN = "0"
-    FAINT = "2"
-    SENT = "32"
-    MARKER = "36"
-    FINDING = "33"
-    FAILED = "31"
-    HEADING = "1"
 
 
 @dataclass(frozen=True)
@@ -53,21 +36,6 @@ class ColumnRow:
     number: str
     left: list[ColumnLine] = field(default_factory=list)
     right: list[ColumnLine] = field(default_factory=list)
-
-
-Styler: TypeAlias = Callable[[str, Style], str]
-
-
-def no_style(text: str, _: Style) -> str:
-    return text
-
-
-def ansi_style(text: str, style: Style) -> str:
-    return f"\x1b[{style.value}m{text}\x1b[0m" if text and style is not Style.PLAIN else text
-
-
-def style_for(is_terminal: bool) -> Styler:
-    return ansi_style if is_terminal and not os.environ.get("NO_COLOR") else no_style
 
 
 class ColumnLayout:
@@ -110,7 +78,7 @@ class ColumnLayout:
             _wrap_lines(row.left, self._left_width), _wrap_lines(row.right, self._right_width), fillvalue=blank
         )
         for (left, left_style), (right, right_style) in line_pairs:
-            padding = " " * (self._left_width - _display_width(left))
+            padding = " " * (self._left_width - display_width(left))
             styled_left, styled_right = self._styler(left, left_style), self._styler(right, right_style)
             yield f"{number:>{ROW_NUMBER_WIDTH}}  {styled_left}{padding} │ {styled_right}"
             number = ""
@@ -137,7 +105,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
     """Yield pieces that fit into `width`, split after a space or comma if one is near. Joined, they are the text."""
     start = end = used_width = 0
     while end < len(text):
-        used_width += _display_width(text[end])
+        used_width += display_width(text[end])
         if used_width > width:
             earliest_break = start + (end - start) * 2 // 3
             end = max(text.rfind(" ", earliest_break, end), text.rfind(",", earliest_break, end)) + 1 or end
@@ -148,7 +116,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
     yield text[start:]
 
 
-def _display_width(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the number of terminal cells that the text takes."""
     if text.isascii():
         return len(text)

@@ -1,4 +1,4 @@
-"""`interlingua config`: validate the gateway's settings, show them, print their JSON Schema."""
+"""`interlingua config`: write, validate and show the gateway's settings, print their JSON Schema."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 from interlingua.cli.common.command_parser import CommandEntry, add_commands
 
 COMMANDS = {
+    "init": CommandEntry("interlingua.cli.config.init", "write a settings file, with comments"),
     "check": CommandEntry("interlingua.cli.config.check", "validate the settings and print a summary"),
     "show": CommandEntry("interlingua.cli.config.show", "print the effective settings, with secrets redacted"),
     "schema": CommandEntry("interlingua.cli.config.schema", "print the JSON Schema of the settings file"),
@@ -18,6 +19,7 @@ Reads the settings in the same way as `interlingua serve`: from
 override the file."""
 EPILOG = """\
 examples:
+  interlingua config init
   interlingua config check
   interlingua config check ./interlingua.yaml
   INTERLINGUA_LOG__FORMAT=json interlingua config show
@@ -32,4 +34,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> None:
     from interlingua.cli.config import check
 
-    check.run(argparse.Namespace(file=None))
+    check.run(argparse.Namespace(file=None, json=False, online=False))

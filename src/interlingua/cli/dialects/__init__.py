@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from typing import Any
 
 import interlingua as il
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.command_parser import CommandEntry, add_commands
 from interlingua.dialects.registry import DETECT_DIALECT
 from interlingua.dialects.validation import shape_name
@@ -15,12 +14,12 @@ from interlingua.dialects.validation import shape_name
 COMMANDS = {
     "show": CommandEntry("interlingua.cli.dialects.show", "print a dialect as a YAML file, to copy and change"),
     "check": CommandEntry("interlingua.cli.dialects.check", "test a dialect with recorded texts"),
-    "draft": CommandEntry("interlingua.cli.dialects.draft", "draft a dialect file from a model's chat template"),
+    "draft": CommandEntry("interlingua.cli.dialects.draft", "draft a dialect from a chat template or from recordings"),
 }
 DESCRIPTION = """\
-Lists all dialects: name, summary, shape, and the models that use it. A dialect is
-the format in which a model family writes tool calls and reasoning as text. Its
-shape is the layout that it shares with other dialects."""
+Lists all dialects: name, summary, shape, and the models that use it. A dialect
+is the format in which a model family writes tool calls and reasoning as text.
+Its shape is the layout that it shares with other dialects."""
 EPILOG = """\
 examples:
   interlingua dialects
@@ -56,20 +55,13 @@ def _as_json(dialect: il.Dialect) -> dict[str, Any]:
 
 def _format_entry(dialect: il.Dialect, name_width: int) -> str:
     """Format one list entry: the name, and next to it or below it the summary and the models."""
-    width = console.terminal_width()
+    width = terminal.terminal_width()
     two_columns = width >= MIN_TWO_COLUMN_WIDTH
     indent = " " * (name_width + 2 if two_columns else 2)
     no_models_note = "(every other model)" if dialect is il.dialect_for("") else "(by name only)"
     shape = f" ({shape_name(dialect.shape)})" if dialect.shape and dialect is not DETECT_DIALECT else ""
     lines = [] if two_columns else [dialect.name]
     first_indent = f"{dialect.name:{name_width}}  " if two_columns else indent
-    lines += textwrap.wrap(f"{dialect.summary}{shape}", width, initial_indent=first_indent, subsequent_indent=indent)
-    lines += textwrap.wrap(
-        " ".join(dialect.models) or no_models_note,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines += terminal.wrap(f"{dialect.summary}{shape}", first_indent, indent)
+    lines += terminal.wrap(" ".join(dialect.models) or no_models_note, indent)
     return "".join(f"{line}\n" for line in lines)

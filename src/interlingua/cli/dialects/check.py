@@ -18,8 +18,8 @@ from interlingua.errors import BadInput, InterlinguaError
 
 DESCRIPTION = """\
 Parses the text of each line as a whole, one character at a time, and split at
-random positions, and compares each reply with the expected one. A line is a JSON
-object:
+random positions, and compares each reply with the expected one. A line is a
+JSON object:
 
   {"text": "…", "calls": [{"name": "ls", "arguments": {"path": "/"}}]}
 
@@ -34,7 +34,7 @@ EPILOG = """\
 examples:
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
   interlingua dialects check recorded.jsonl --cuts 500 --seed 7
-  interlingua dialects check recorded.jsonl --json | jq 'select(.problems != [])'
+  interlingua dialects check recorded.jsonl --json | jq .problems
 """
 ROW_HINT = (
     'a line is {"text": "…", "calls": [{"name": "…", "arguments": {…}}]}; see `interlingua dialects check --help`'

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from interlingua.cli.common import console
 from interlingua.cli.common.client_key import add_client_key, client_key_from_args
-from interlingua.cli.common.two_columns import Style, style_for
+from interlingua.cli.common.terminal import Style, is_terminal, stdout_styler, wrap
 from interlingua.cli.faults.serve import DEFAULT_PORT
 from interlingua.errors import BadInput, UsageError
 from interlingua.faults.apis import API_BY_NAME, APIS
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from interlingua.faults.runner import ScenarioResult
 
 DESCRIPTION = """\
-Sends a request for each fault to the gateway and rates what the client receives:
+Sends a request for each fault to the gateway and rates what the client gets:
 
   right       the client receives a correct reply or a proper error
   wrong       it does not
@@ -36,16 +37,18 @@ examples:
   interlingua faults check http://127.0.0.1:8484
   interlingua faults check http://127.0.0.1:8484 --api messages --only 4,5,9
   interlingua faults check http://127.0.0.1:4000 --key-env LITELLM_KEY --json
-  interlingua faults check http://127.0.0.1:3456 --api messages --model-prefix faults,
+  interlingua faults check http://127.0.0.1:3456 --api messages \\
+      --model-prefix faults,
 
 exit status: 1 if any result is wrong, or if fault-00-none (no fault) fails
 """
 _OUTCOME_STYLES = {
-    "right": Style.SENT,
-    "wrong": Style.FAILED,
-    "refused": Style.FINDING,
+    "right": Style.GOOD,
+    "wrong": Style.ERROR,
+    "refused": Style.WARNING,
     "not judged": Style.FAINT,
 }
+REASON_INDENT = 11
 _API_SHORT_NAMES = {api: name for name, api in API_BY_NAME.items()}
 
 
@@ -125,10 +128,13 @@ def _parse_rows(rows_option: str | None) -> list[int] | None:
 
 def _print_result(result: ScenarioResult) -> None:
     outcome = result.verdict.outcome.value
-    styler = style_for(console.stdout_is_terminal())
-    name = f"{result.scenario.name} ({_API_SHORT_NAMES[result.api]})"
-    line = f"{name:52} {console.printable(result.verdict.reason)}"
-    console.write(f"{styler(f'{outcome:10}', _OUTCOME_STYLES[outcome])} {line}\n".encode())
+    name, reason = f"{result.scenario.name} ({_API_SHORT_NAMES[result.api]})", console.printable(result.verdict.reason)
+    label = stdout_styler()(f"{outcome:10}", _OUTCOME_STYLES[outcome])
+    if is_terminal(sys.stdout):  # the reason is longer than a line
+        lines = [f"{label} {name}", *wrap(reason, " " * REASON_INDENT)]
+    else:
+        lines = [f"{label} {name:52} {reason}"]
+    console.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def _print_result_json(result: ScenarioResult) -> None:

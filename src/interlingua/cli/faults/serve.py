@@ -24,22 +24,27 @@ EPILOG = """\
 examples:
   interlingua faults serve
   interlingua faults serve --port 0
-  curl -sN http://127.0.0.1:8585/v1/chat/completions -H 'content-type: application/json' \\
+  curl -sN http://127.0.0.1:8585/v1/chat/completions \\
+      -H 'content-type: application/json' \\
       -d '{"model": "fault-05-end-inside-call", "stream": true, "messages": []}'
 """
 DEFAULT_PORT = 8585
 _SETTINGS_TEMPLATE = (
-    'upstreams: {{faults: {{url: "{url}", key: sk-any-0123456789abcdef, timeouts: {{first_event: 5, idle: 5}}}}}}'
+    'upstreams:\n  {{faults: {{url: "{url}", key: sk-any-0123456789abcdef,'
+    "\n    timeouts: {{first_event: 5, idle: 5}}}}}}"
 )
 _STARTUP_MESSAGE = """\
-interlingua: {count} fault scenarios at {url} (list: `interlingua faults list`; stop: Ctrl-C)
+interlingua: {count} fault scenarios at {url}
+(list: `interlingua faults list`; stop: Ctrl-C)
 
 Use it as the upstream of a gateway:
 
   echo '{settings}' > faults.yaml
-  interlingua serve --config faults.yaml        its timeouts are shorter than --patience of the check
+  interlingua serve --config faults.yaml
 
-  LiteLLM       model_list: [{{model_name: "*", litellm_params: {{model: "openai/*", api_base: {url}, api_key: none}}}}]
+  (its timeouts are shorter than --patience of the check; LiteLLM:
+  model_list: [{{model_name: "*", litellm_params:
+    {{model: "openai/*", api_base: {url}, api_key: none}}}}])
 
 Then test the gateway:
 
@@ -47,8 +52,9 @@ Then test the gateway:
 
 Or test an agent:
 
-  ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=fault-09-error-inside-call claude
-  openai SDK    OpenAI(base_url="{url}", api_key="any"), model="fault-05-end-inside-call"
+  ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=any \\
+    ANTHROPIC_MODEL=fault-09-error-inside-call claude
+  OpenAI(base_url="{url}", api_key="any")
 """
 
 

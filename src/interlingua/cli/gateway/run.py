@@ -8,14 +8,12 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -23,11 +21,11 @@ import msgspec
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentSetup, AgentTarget
 from interlingua.cli.common import console, gateway_options
 from interlingua.cli.gateway.daemon.log_reader import LogPosition, failure_lines
-from interlingua.errors import BadInput, UnknownModel, UsageError
-from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, routes_for
+from interlingua.cli.gateway.model_choice import choose_model
+from interlingua.errors import BadInput, UsageError
+from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, routes_for
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.signing_key import load_or_create_key
-from interlingua.gateway.upstream.connector import proxy_for
 
 if TYPE_CHECKING:
     from interlingua.gateway.processes.sidecar import SidecarProcess
@@ -39,18 +37,24 @@ the gateway when the agent exits.
 The agent's own settings are not changed: it is configured by environment
 variables and by files in a temporary folder. The API key that the agent uses
 for the gateway is generated for this run. Environment variables that hold
-upstream keys are removed from the agent's environment."""
+upstream keys are removed from the agent's environment.
+
+Before the agent starts, the upstream is asked for its models: if it cannot be
+reached, refuses the key, or has no such model, nothing is started."""
 EPILOG = f"""\
 agents:
-{chr(10).join(f"  {name:<9} {agent.title}: {', '.join(agent.apis)}" for name, agent in AGENTS.items())}
+{chr(10).join(f"  {name:<8}  {agent.title}: {', '.join(agent.apis)}" for name, agent in AGENTS.items())}
 
 examples:
   interlingua run claude --demo
-  interlingua run claude --upstream http://localhost:8000/v1 --model Qwen/Qwen3-Coder-30B-A3B-Instruct
+  interlingua run claude --upstream http://localhost:8000/v1 \\
+      --model Qwen/Qwen3-Coder-30B-A3B-Instruct
   interlingua run codex --upstream https://openrouter.ai/api/v1 \\
       --upstream-key-env OPENROUTER_API_KEY --model moonshotai/kimi-k2.5
   interlingua run opencode --config interlingua.yaml --model kimi
   interlingua run claude --demo -- -p "what is in this folder?"
+  interlingua run claude --demo --record cassettes
+  interlingua run claude --replay cassettes --model demo/kimi_k2
 
 The exit status is that of the agent, or 128 + N if signal N ended the agent.
 """
@@ -60,19 +64,27 @@ MAX_DRAIN_SECONDS = 1.0
 CLIENT_KEYS_VARIABLE = "INTERLINGUA_KEYS"
 OWN_VARIABLE_PREFIX = "INTERLINGUA_"
 MAX_LOG_TAIL_CHARS = 2000
-MAX_LISTED_ITEMS = 5
-"""Maximum number of items in a list: model ids in a hint, failed requests after the agent's exit."""
+MAX_LISTED_FAILURES = 5
+"""Maximum number of failed requests that are listed after the agent's exit."""
 MIN_CONTEXT_TOKENS = 1000
-CONNECT_TIMEOUT_SECONDS = 2.0
-"""If the upstream does not accept a connection within this time, a note is printed."""
 MIN_SECRET_CHARS = 6
 """Shorter secrets are not removed from the environment: unrelated variables can have the same value by chance."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("agent", metavar="AGENT", choices=AGENTS, help=", ".join(AGENTS))
-    add("--model", help="model that the agent requests; default: the first of `models` in the settings")
+    add("agent", metavar="AGENT", choices=tuple(AGENTS), help=", ".join(AGENTS))
+    add(
+        "--model",
+        help="model that the agent requests; default: the first of `models` in the settings, or the upstream's only"
+        " model",
+    )
+    add(
+        "--no-check",
+        dest="check",
+        action="store_false",
+        help="start the agent without a look at the upstream's model list",
+    )
     add("--api", help="API that the agent uses, if it supports more than one")
     add(
         "--context",
@@ -80,6 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"context window of the model in tokens; default: what the upstream reports, or {DEFAULT_CONTEXT_TOKENS}",
     )
     gateway_options.add_upstream_options(parser)
+    gateway_options.add_cassette_options(parser)
     gateway_options.add_observability_options(parser)
     add("--log", type=Path, metavar="FILE", help="append the gateway's log to this file")
     parser.usage = "%(prog)s [options] AGENT [options] [-- ARGS]"
@@ -97,13 +110,13 @@ def run(args: argparse.Namespace) -> int:
     key = secrets.token_urlsafe(24)
     loaded = _load_settings(args, key)
     check_settings(loaded)
-    model = args.model or _first_model(loaded)
-    route = _resolve_route(loaded, model)
-    unreachable_note = _unreachable_note(route)
-    context = requested_context or (not unreachable_note and _upstream_context(agent, route)) or DEFAULT_CONTEXT_TOKENS
+    choice = choose_model(routes_for(loaded), args.model, is_checked=args.check)
+    model, route = choice.model, choice.route
+    context = requested_context or _upstream_context(agent, route) or DEFAULT_CONTEXT_TOKENS
     listener = bind_sockets(loaded.settings)[0]
     base = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-    seal_key, key_problem = (b"", "") if loaded.settings.seal_key else load_or_create_key()
+    has_key = loaded.settings.seal_key or loaded.settings.cassettes
+    seal_key, key_problem = (b"", "") if has_key else load_or_create_key()
     with tempfile.TemporaryDirectory(prefix="interlingua-") as folder:
         log = args.log or Path(folder, "gateway.log")
         config = Path(folder, "config")
@@ -112,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         )
         _write_files(config, setup)
         with _open_log(log) as log_fd:
-            for note in (*loaded.notes, key_problem, unreachable_note):
+            for note in (*loaded.notes, key_problem, *choice.notes):
                 if note:
                     console.print_stderr(f"interlingua: note: {note}")
             console.print_stderr(_describe_route(agent, api, base, route, context))
@@ -165,31 +178,6 @@ def _upstream_context(agent: Agent, route: Route) -> int:
     return window if window >= MIN_CONTEXT_TOKENS else 0
 
 
-def _resolve_route(loaded: LoadedSettings, model: str) -> Route:
-    routes = routes_for(loaded)
-    try:
-        return routes.find(model)[0]
-    except UnknownModel as error:
-        ids = sorted(routes.model_ids())
-        remainder = f" and {len(ids) - MAX_LISTED_ITEMS} more" if len(ids) > MAX_LISTED_ITEMS else ""
-        known_models = f"known models: {', '.join(ids[:MAX_LISTED_ITEMS])}{remainder}; see `interlingua config show`"
-        hint = error.hint if error.hint.startswith("did you mean") else known_models if ids else "add --upstream URL"
-        raise UsageError(f"--model: unknown model {model!r}", hint) from None
-
-
-def _unreachable_note(route: Route) -> str:
-    """Return a note if the upstream accepts no connection, else "". Without it, the agent would retry for minutes."""
-    url = urlsplit(route.upstream.url)
-    if route.name == DEMO_UPSTREAM or not url.hostname or proxy_for(url.scheme, url.hostname):
-        return ""
-    try:
-        port = url.port or {"https": 443}.get(url.scheme, 80)
-        socket.create_connection((url.hostname, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
-    except OSError as error:
-        return f"the upstream {route.upstream.url} cannot be reached: {error.strerror or error}"
-    return ""
-
-
 def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
     """Load the settings as `serve` does, but with a free loopback port, one worker and `key` as the only client key."""
     overrides = {"host": LOOPBACK, "port": "0", "workers": "1"}
@@ -201,21 +189,10 @@ def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
     return msgspec.structs.replace(loaded, settings=settings)
 
 
-def _first_model(loaded: LoadedSettings) -> str:
-    ids = routes_for(loaded).model_ids()
-    if not ids:
-        raise UsageError(
-            "the model is not specified, and the settings list none",
-            "add --model NAME, with the name that the upstream uses",
-        )
-    configured = [id for id in ids if not id.startswith(f"{DEMO_UPSTREAM}/")]
-    return (configured or [f"{DEMO_UPSTREAM}/kimi_k2"])[0]
-
-
 def _describe_route(agent: Agent, api: str, base: str, route: Route, context: int) -> str:
     """Return the startup lines: agent, gateway, upstream, model, dialect."""
-    demo = route.name == DEMO_UPSTREAM
-    upstream = "its built-in demo model" if demo else f"{route.upstream.url} ({route.upstream.api})"
+    built_in = {DEMO_UPSTREAM: "its built-in demo model", REPLAY_UPSTREAM: "recorded replies"}
+    upstream = built_in.get(route.name, f"{route.upstream.url} ({route.upstream.api})")
     lines = [
         f"{agent.title} uses the gateway at {base} ({api}), with a key that is valid for this run only",
         f"the gateway uses {upstream}: model {route.model}, dialect {route.dialect_name}",
@@ -321,7 +298,7 @@ def _report_failures(log_position: LogPosition, exit_code: int, *, gateway_died:
     """Print log lines that may explain the failure, if the gateway or the agent failed."""
     if gateway_died:
         console.print_stderr(f"interlingua: the gateway ended before the agent:\n{_log_tail(log_position)}")
-    elif exit_code and (lines := failure_lines(log_position.read_after())[-MAX_LISTED_ITEMS:]):
+    elif exit_code and (lines := failure_lines(log_position.read_after())[-MAX_LISTED_FAILURES:]):
         failures = [f"  {console.printable(line)[:MAX_LOG_TAIL_CHARS]}" for line in lines]
         console.print_stderr(
             "\n".join(["interlingua: the agent ended with an error; these requests failed:", *failures])

@@ -7,6 +7,8 @@ import os
 
 from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console, gateway_options
+from interlingua.errors import BadSettings, InterlinguaError, UsageError
+from interlingua.gateway.observability.log import format_json_line
 from interlingua.gateway.processes import systemd_notify
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.descriptor_limit import describe_reduced_limits, raise_descriptor_limit
@@ -26,60 +28,89 @@ EPILOG = """\
 examples:
   interlingua serve --demo
   interlingua serve --upstream http://localhost:8000/v1
-  interlingua serve --upstream https://openrouter.ai/api/v1 --upstream-key-env OPENROUTER_API_KEY
+  interlingua serve --upstream https://openrouter.ai/api/v1 \\
+      --upstream-key-env OPENROUTER_API_KEY
   interlingua serve --upstream https://api.moonshot.ai/anthropic \\
       --upstream-api anthropic-messages --upstream-key-env MOONSHOT_API_KEY
   interlingua serve --config interlingua.yaml --workers 2 --log-format json
+  interlingua serve --upstream http://localhost:8000/v1 --record cassettes
+  interlingua serve --replay cassettes
 
 signals:
-  SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end the
-                   remaining ones with an error after `drain` seconds
-  SIGHUP           reload the settings; open streams keep the old ones
+  SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end
+                   the remaining ones with an error after `drain` seconds
+  SIGHUP           without a terminal: reload the settings; open streams keep
+                   the old ones. With a terminal: stop, because it was closed
 """
 _CURL_EXAMPLES = """\
-  curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
-    "model": "{model}", "stream": true,
-    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+  curl -sN {base}/v1/chat/completions \\
+    -H 'content-type: application/json'{auth} -d '{{
+    "model": "{model}", "stream": true, "messages": [
+      {{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"type": "function", "function": {{"name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
+      "parameters": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}}}]}}'
 
-  curl -sN {base}/v1/messages -H 'content-type: application/json'{auth} -d '{{
-    "model": "{model}", "max_tokens": 1000, "stream": true,
-    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+  curl -sN {base}/v1/messages \\
+    -H 'content-type: application/json'{auth} -d '{{
+    "model": "{model}", "max_tokens": 1000, "stream": true, "messages": [
+      {{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"name": "get_weather",
-      "input_schema": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+      "input_schema": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}]}}'
 
-  curl -sN {base}/v1/responses -H 'content-type: application/json'{auth} -d '{{
+  curl -sN {base}/v1/responses \\
+    -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "stream": true,
     "input": "What is the weather in Paris and in Oslo?",
     "tools": [{{"type": "function", "name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+      "parameters": {{"type": "object", "required": ["city"],
+        "properties": {{"city": {{"type": "string"}}}}}}}}]}}'
 """
 _SDK_EXAMPLES = """\
-  openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
-  anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
-  others        see docs/reference/agents.md; `interlingua run` starts a gateway and an agent together
+  openai SDK:
+    OpenAI(base_url="{base}/v1", api_key="{key}")
+  anthropic SDK:
+    Anthropic(base_url="{base}", api_key="{key}")
+  other agents:
+    `interlingua run AGENT` starts a gateway and an agent together
 """
-_PRINTED_AGENTS = ("claude", "codex", "opencode")
+EXIT_FAILED, EXIT_USAGE = 1, 2
+_PRINTED_AGENTS = ("claude", "codex")
 """A selection, so that the startup message fits on a screen."""
+MAX_LINE_CHARS = 80
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     gateway_options.add_options(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int | None:
+    loaded = gateway_options.settings_from_args(args)
+    if loaded.settings.log.format == "text":
+        _serve(args, loaded)
+        return None
+    try:
+        _serve(args, loaded)
+    except InterlinguaError as error:  # programs read the log: its last line is JSON, too
+        for problem in error.problems if isinstance(error, BadSettings) else [error]:
+            console.print_stderr(format_json_line("error", str(problem), hint=problem.hint))
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+    return None
+
+
+def _serve(args: argparse.Namespace, loaded: LoadedSettings) -> None:
     from interlingua.gateway.processes.server import bind_sockets, check_settings, serve
 
-    loaded = gateway_options.settings_from_args(args)
     check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
     sockets = bind_sockets(settings)
-    key, key_problem = (b"", "") if settings.seal_key else load_or_create_key()
+    key, key_problem = (b"", "") if settings.seal_key or settings.cassettes else load_or_create_key()
     raise_descriptor_limit()
     for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):
         if note:
-            console.print_stderr(f"interlingua: note: {note}")
+            is_json = settings.log.format == "json"
+            console.print_stderr(format_json_line("info", note) if is_json else f"interlingua: note: {note}")
     console.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
     serve(loaded, sockets, key, lambda: gateway_options.settings_from_args(args))
 
@@ -87,23 +118,31 @@ def run(args: argparse.Namespace) -> None:
 def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> str:
     """Return the startup message: address, upstreams, and commands to copy.
 
-    The commands are left out if the log is JSON or a service manager started the gateway.
+    If the log is JSON, it is a line of the log. If a service manager started the gateway, the commands are left out.
     """
     host = settings.host.strip("[]")
+    address = systemd_notify.http_url(host, port)
+    if settings.log.format == "json":
+        upstreams = {name: upstream.url for name, upstream in settings.upstreams.items()}
+        fields = {"process": os.getpid(), "settings": loaded.source, "upstreams": upstreams, "demo": settings.demo}
+        return format_json_line("info", f"listening on {address}", **fields)
     source_note = f", settings: {loaded.source}" if loaded.source else ""
-    heading = f"interlingua: listening on {systemd_notify.http_url(host, port)} (process {os.getpid()}{source_note})"
+    heading = f"interlingua: listening on {address} (process {os.getpid()}{source_note})"
     upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
-    if settings.log.format == "json" or systemd_notify.is_enabled():
+    if cassettes := settings.cassettes:
+        replays = "replays {}: no upstream is asked"
+        line = {"record": "records {}", "replay": replays, "hybrid": "replays {}, and records what is missing"}
+        upstream_lines = [] if cassettes.mode == "replay" else upstream_lines
+        upstream_lines.append(f"  {line[cassettes.mode].format(cassettes.dir)}")
+    if systemd_notify.is_enabled():
         return heading
     base = systemd_notify.http_url(systemd_notify.client_host(host), port)
     ids = routes_for(loaded).model_ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [heading, *upstream_lines]
     if settings.demo:
-        examples = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
-        parts += [
-            f"  demo models: {examples} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"
-        ]
+        number = sum(id.startswith("demo/") for id in ids)
+        parts += [f"  demo models: demo/kimi_k2, demo/qwen3_coder, demo/hermes and {number - 3} more"]
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
         parts += [
             "",
@@ -118,4 +157,4 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
 
 def _agent_instructions(agent: Agent, base: str, model: str, key: str) -> str:
     setup = agent.setup(AgentTarget(gateway_url=base, api=agent.apis[0], model=model, key=key, folder=""))
-    return f"  {agent.title:<13} {format_shell_command(setup, indent=' ' * 18)}"
+    return f"  {agent.title}:\n    {format_shell_command(setup, indent=' ' * 6, max_chars=MAX_LINE_CHARS)}"

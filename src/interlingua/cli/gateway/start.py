@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from interlingua.cli.common import console, gateway_options
+from interlingua.cli.common.terminal import progress
 from interlingua.cli.gateway.daemon.instances import DEFAULT_NAME, InstanceStore, add_name_option, instance_name
 from interlingua.errors import BadInput
 from interlingua.gateway.settings.overrides import Flags
@@ -24,7 +25,8 @@ examples:
   interlingua start --upstream http://localhost:8000/v1 --port 9000 --name local
   interlingua status; interlingua logs -f; interlingua stop
 
-exit status: 1 if the gateway is already running or fails to start (then its log is printed)
+exit status:
+  1  the gateway is already running, or fails to start (then its log is printed)
 """
 
 
@@ -44,7 +46,8 @@ def run(args: argparse.Namespace) -> None:
     with instances.lock(name):
         _check_not_running(instances, name)
         log = Path(loaded.settings.log.file or instances.log_path(name)).absolute()
-        instance = launch(instances, name, loaded.settings, log, _serve_arguments(args))
+        with progress("starting the gateway"):
+            instance = launch(instances, name, loaded.settings, log, _serve_arguments(args))
     name_option = "" if name == DEFAULT_NAME else f" --name {name}"
     console.print_stderr(f"interlingua: listening on {instance.address} (process {instance.pid}, in the background)")
     console.print_stderr(f"  log:   interlingua logs -f{name_option}  ({log})")
@@ -63,7 +66,7 @@ def _check_not_running(instances: InstanceStore, name: str) -> None:
             f"stop it with `interlingua stop{name_option}`; a second gateway needs another --name and another --port",
         )
     instances.remove(name)
-    console.print_stderr(f"note: the previous gateway (process {existing.pid}) ended without `interlingua stop`")
+    console.print_note(f"the previous gateway (process {existing.pid}) ended without `interlingua stop`")
 
 
 def _serve_arguments(args: argparse.Namespace) -> list[str]:

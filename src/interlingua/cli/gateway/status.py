@@ -14,14 +14,15 @@ from interlingua.cli.common import console
 from interlingua.cli.common.client_key import add_client_key, client_key_from_args
 from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.process_identity import is_before_last_boot
-from interlingua.gateway.observability.gateway_status import CircuitStatus, GatewayStatus
+from interlingua.gateway.observability.gateway_status import CircuitStatus, FailingModelStatus, GatewayStatus
 
 DESCRIPTION = """\
 Shows whether the gateway that `interlingua start` started is running, since
 when, and its address; and, over all workers: their state, requests, memory,
-open circuit breakers and retry budgets that are not full. With --url: the same
-for another gateway, such as one in a container. A gateway with `keys` reports
-its state only to clients with a key, see --key-env."""
+failing upstreams with the reason (also if a fallback answers), open circuit
+breakers and retry budgets that are not full. With --url: the same for another
+gateway, such as one in a container. A gateway with `keys` reports its state
+only to clients with a key, see --key-env."""
 EPILOG = """\
 exit status:
   0  the gateway is running, or is stopping and waits for open streams;
@@ -30,6 +31,8 @@ exit status:
 """
 EXIT_RUNNING, EXIT_NOT_RUNNING = 0, 3
 MIB = 1024 * 1024
+MAX_FAILING_LINES = 10
+"""Number of failing models that are listed."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +59,7 @@ def _report_remote(url: str, key: str, as_json: bool) -> int:
         facts = {"running": ready, "address": url, "answer": answer}
         console.write_json({**facts, "gateway": msgspec.to_builtins(status)})
     else:
-        lines = [f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else []), ""]
-        console.write("\n".join(lines).encode())
+        console.write_lines([f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else [])])
     return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
@@ -75,8 +77,7 @@ def _report_local(name: str, key: str, as_json: bool) -> int:
         console.write_json(facts)
     else:
         others = [other for other in instances.names() if other != name]
-        lines = [*_status_lines(name, instance, status), *_other_instances_lines(others), ""]
-        console.write("\n".join(lines).encode())
+        console.write_lines([*_status_lines(name, instance, status), *_other_instances_lines(others)])
     return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 
@@ -145,15 +146,31 @@ def gateway_lines(status: GatewayStatus) -> list[str]:
         for budget in status.retry_budgets
         if budget.retries < budget.capacity
     ]
+    failing = [line for model in status.failing_models[:MAX_FAILING_LINES] for line in _failing_texts(model)]
+    if more := len(status.failing_models[MAX_FAILING_LINES:]):
+        failing.append(f"and {more} more, see --json")
     memory = status.memory_bytes
     return [
         f"  workers   {_workers_text(status)}",
         f"  requests  {status.finished_requests} finished, {status.requests.used} open (limit {status.requests.limit})",
         f"  clients   {status.connections.used} connections (limit {status.connections.limit})",
         f"  memory    {memory.used / MIB:.1f} MiB of {memory.limit / MIB:g} MiB",
-        *(f"  {'' if number else 'circuits':<10}{console.printable(text)}" for number, text in enumerate(circuits)),
-        *(f"  {'' if number else 'retries':<10}{console.printable(text)}" for number, text in enumerate(budgets)),
+        *_named_lines("failing", failing),
+        *_named_lines("circuits", circuits),
+        *_named_lines("retries", budgets),
     ]
+
+
+def _named_lines(name: str, texts: list[str]) -> list[str]:
+    """Return one line for each text, the first one with the name."""
+    return [f"  {'' if number else name:<10}{console.printable(text)}" for number, text in enumerate(texts)]
+
+
+def _failing_texts(failing: FailingModelStatus) -> list[str]:
+    attempts = f"{failing.attempts} failed attempt{'s' if failing.attempts > 1 else ''}"
+    period = f" in {_format_duration(failing.seconds)}" if failing.attempts > 1 else ""
+    last = f"the last {_format_duration(failing.last_seconds)} ago"
+    return [f"{failing.model} at {failing.upstream}: {attempts}{period}, {last}", failing.reason]
 
 
 def _workers_text(status: GatewayStatus) -> str:

@@ -20,7 +20,9 @@ The gateway refuses new requests and waits for open streams to finish, for at
 most the number of seconds that `drain` in its settings allows. To stop it
 immediately, press Ctrl-C and run `interlingua stop` again."""
 EPILOG = """\
-exit status: 0 if the gateway has stopped or was not running; 1 if it does not stop
+exit status:
+  0  the gateway has stopped, or was not running
+  1  it does not stop
 """
 STOP_MARGIN_SECONDS = 15.0
 """Extra time after `drain`, in which the gateway ends the remaining streams with an error and closes its files."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli.common import console, options
+from interlingua.cli.common.capture_files import add_captures_option, find_capture
 from interlingua.cli.translate import capture_replay
 from interlingua.cli.translate.missed_calls import MissedCallDetector
 from interlingua.cli.translate.output import ExplainedOutput, Output, ReplyOutput, TraceOutput
-from interlingua.errors import UpstreamError
+from interlingua.cli.translate.row_selection import ROW_SELECTIONS
+from interlingua.common.ansi import Style
+from interlingua.errors import UpstreamError, UsageError
 from interlingua.wires import WIRES
 
 DESCRIPTION = f"""\
@@ -26,24 +29,27 @@ examples:
   curl -sN … | interlingua translate
   interlingua translate --dialect kimi_k2 --tools tools.json recorded.sse
   interlingua translate --explain recorded.sse | less
+  interlingua translate --explain --only findings recorded.sse
   interlingua translate whole-reply.json
   interlingua translate --from openai-chat --to anthropic-messages recorded.sse
   interlingua translate --explain captured.jsonl
+  interlingua translate --explain req_1f3a
   interlingua translate --trace recorded.sse | jq 'select(.kind == "HeldBack")'
 
-A capture file of the gateway (`interlingua serve --capture DIR`) contains the
-wires, the tools and the dialect. --dialect overrides the dialect. The outcome of
-the captured request is printed to standard error.
+A capture of the gateway (`interlingua serve --capture DIR`) contains the wires,
+the tools and the dialect. --dialect overrides the dialect. The outcome of the
+captured request is printed to standard error. See `interlingua captures`.
 
 --explain shows the delta of each chunk, without null, empty or repeated fields.
-A whole reply is shown as one chunk, followed by its translation. The output has
-two columns if the width (of the terminal, or $COLUMNS) is at least 100. It is
-coloured on a terminal unless $NO_COLOR is set. Findings are shown next to their
-chunk and not on standard error.
+Three or more unchanged chunks in a row are one row. Findings are shown next to
+their chunk, with their severity, and not on standard error; `interlingua
+explain KIND` says what a finding means. A whole reply is shown as one chunk,
+followed by its translation. The output has two columns if the width (of the
+terminal, or $COLUMNS) is at least 100.
 
---trace prints what --explain is made of, for programs: JSON lines with the bytes
-received, the markers, the text held back and why, the events and the bytes sent.
-docs/reference/trace.md describes them.
+--trace prints what --explain is made of, for programs: JSON lines with the
+bytes received, the markers, the text held back and why, the events and the
+bytes sent. docs/reference/trace.md describes them.
 """
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n" + _BOM  # skipped byte by byte: a chunk may end inside the BOM
@@ -83,21 +89,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     views.add_argument(
         "--trace", action="store_true", help="print each step as a line of JSON instead of the translated reply"
     )
+    parser.add_argument(
+        "--only",
+        choices=ROW_SELECTIONS,
+        help="with --explain: only chunks that are changed, or that have findings of at least this severity",
+    )
+    parser.add_argument(
+        "--all-chunks", action="store_true", help="with --explain: each unchanged chunk in a row of its own"
+    )
     options.add_findings(parser)
-    options.add_file(parser, "the reply")
+    options.add_file(parser, "the reply; a capture, or the id of a captured request; a folder: its newest capture")
+    add_captures_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    capture = find_capture(args.file, args.captures) if args.file != console.STDIN else None
     incoming = console.read_chunks(args.file, "a reply's server-sent events or JSON")
     tools = options.load_tools(args.tools)
     tool_choice = options.tool_choice_from_args(args, tools)
-    if args.file.endswith(capture_replay.CAPTURE_SUFFIX):
-        replay = capture_replay.load_capture(args.file)
+    if capture is not None:
+        replay = capture_replay.load_capture(str(capture))
         incoming, tools = replay.chunks, replay.tools if tools is None else tools
         tool_choice = tool_choice or replay.tool_choice
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
-        console.print_stderr(f"capture: {console.printable(replay.outcome)}")
+        name = f" {capture}" if str(capture) != args.file else ""
+        console.print_stderr(console.printable(f"capture{name}: {replay.outcome}"))
     output = _choose_output(args)
     translator = il.Translator(
         source=args.source,
@@ -124,8 +141,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _choose_output(args: argparse.Namespace) -> Output:
+    if (args.only or args.all_chunks) and not args.explain:
+        raise UsageError(f"{'--only' if args.only else '--all-chunks'} needs --explain", "add --explain")
     if args.explain:
-        return ExplainedOutput()
+        return ExplainedOutput(args.only, is_collapsed=not args.all_chunks)
     return TraceOutput() if args.trace else ReplyOutput(args.finding_format)
 
 
@@ -161,6 +180,6 @@ def _translate_stream(
     output.write_frames(translator.close(), translator)
     output.end()
     if hint := missed_call_detector.hint(translator.dialect):
-        console.print_stderr(f"hint: {hint}")
+        console.print_labelled("hint", hint, Style.MARKER)
     failure = translator.tally.failure
     return failure.message if failure else None

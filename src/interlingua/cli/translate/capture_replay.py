@@ -18,9 +18,7 @@ from interlingua.gateway.observability.capture_format import (
     read_capture,
 )
 
-__all__ = ["CAPTURE_SUFFIX", "CaptureReplay", "load_capture"]
-
-CAPTURE_SUFFIX = ".jsonl"
+__all__ = ["CaptureReplay", "load_capture"]
 
 
 class CaptureReplay(msgspec.Struct, frozen=True):

@@ -11,7 +11,15 @@ from interlingua.cli.common.console import printable
 from interlingua.cli.common.two_columns import shorten
 from interlingua.wires.streaming import sse
 
-__all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message", "quote"]
+__all__ = [
+    "decode_messages",
+    "decode_value",
+    "essential_fields",
+    "field_names",
+    "format_fields",
+    "format_message",
+    "quote",
+]
 
 MAX_TEXT_CHARS = 60
 """Longer texts are shortened in the middle."""
@@ -35,7 +43,12 @@ def format_message(message: sse.SseMessage) -> str:
     chunk = decode_value(message.data)
     if chunk is None:
         return printable(shorten(message.data, MAX_TEXT_CHARS))
-    return printable(msgspec.json.encode(_shorten_texts(essential_fields(chunk))).decode())
+    return format_fields(essential_fields(chunk))
+
+
+def format_fields(fields: Any) -> str:
+    """Return the essential fields of a chunk as JSON, with long texts shortened."""
+    return printable(msgspec.json.encode(_shorten_texts(fields)).decode())
 
 
 def decode_value(data: str) -> Any:

@@ -7,8 +7,8 @@ from typing import assert_never
 
 from interlingua import events as ev
 from interlingua import trace
-from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import ColumnLine, ColumnRow, Style
+from interlingua.cli.common.console import SEVERITY_STYLES, printable
+from interlingua.cli.common.two_columns import ColumnLine, ColumnRow
 from interlingua.cli.translate.chunk_summary import (
     decode_messages,
     decode_value,
@@ -17,6 +17,9 @@ from interlingua.cli.translate.chunk_summary import (
     format_message,
     quote,
 )
+from interlingua.cli.translate.row_selection import ExplainedRow
+from interlingua.common.ansi import Style
+from interlingua.core.finding_severity import SEVERITIES, Severity, severity_of
 from interlingua.wires.streaming import sse
 
 __all__ = ["Explainer"]
@@ -31,7 +34,7 @@ class Explainer:
     def __init__(self) -> None:
         self._received: trace.MessageReceived | trace.InputEnded | None = None
         self._events: list[trace.TraceEvent] = []
-        self._rows: list[ColumnRow] = []
+        self._rows: list[ExplainedRow] = []
         self._counts: Counter[str] = Counter()
 
     def observe(self, event: trace.TraceEvent) -> None:
@@ -43,7 +46,7 @@ class Explainer:
             case _:
                 self._events.append(event)
 
-    def take_rows(self) -> list[ColumnRow]:
+    def take_rows(self) -> list[ExplainedRow]:
         """Return the rows that are complete, and forget them."""
         rows, self._rows = self._rows, []
         return rows
@@ -53,11 +56,12 @@ class Explainer:
             return f"{self._counts[noun]} {noun}{'' if self._counts[noun] == 1 else 's'}"
 
         chunks, frames, calls, findings = map(format_count, ("chunk", "frame", "call", "finding"))
-        return f"{chunks} in, {frames} out: {calls}, {findings}"
+        severities = [f"{format_count(severity)}" for severity in ("error", "warning") if self._counts[severity]]
+        return f"{chunks} in, {frames} out: {calls}, {findings}" + (f" ({', '.join(severities)})" if severities else "")
 
     def _explain(
         self, received_event: trace.MessageReceived | trace.InputEnded | None, frames: trace.FramesSent
-    ) -> ColumnRow:
+    ) -> ExplainedRow:
         received, sent = _messages(received_event), _messages(frames)
         self._count(received, sent)
         number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
@@ -69,12 +73,26 @@ class Explainer:
         reason_lines = self._reason_lines(is_forwarded=bool(same_lines))
         if not reason_lines and not same_lines:
             reason_lines = [_reason_line(_unexplained(received_event, frames))]
-        return ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
+        row = ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
+        is_plain = len(row.right) == 1 and bool(same_lines) and bool(number)
+        fields = essential_fields(decode_value(received[0].data)) if is_plain and len(received) == 1 else None
+        return ExplainedRow(row, fields if isinstance(fields, dict) else None, self._worst_severity())
+
+    def _worst_severity(self) -> Severity | None:
+        found: set[Severity] = set()
+        for event in self._events:
+            if isinstance(event, trace.FindingReported):
+                found.add(severity_of(event.finding.kind))
+            elif isinstance(event, trace.EventSent) and isinstance(event.event, ev.Failure):
+                found.add("error")
+        return max(found, key=SEVERITIES.index, default=None)
 
     def _count(self, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> None:
         self._counts["chunk"] += sum(message.has_data for message in received)
         self._counts["frame"] += sum(message.has_data for message in sent)
-        self._counts["finding"] += sum(isinstance(event, trace.FindingReported) for event in self._events)
+        findings = [event.finding for event in self._events if isinstance(event, trace.FindingReported)]
+        self._counts["finding"] += len(findings)
+        self._counts.update(severity_of(finding.kind) for finding in findings)
         self._counts["call"] += sum(
             isinstance(event, trace.EventSent) and isinstance(event.event, ev.CallStart) for event in self._events
         )
@@ -113,7 +131,7 @@ def _absent_message_line(event: trace.MessageReceived | trace.InputEnded | None)
 
 
 def _frame_lines(sent: list[sse.SseMessage]) -> list[ColumnLine]:
-    return [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
+    return [ColumnLine(format_message(message), Style.GOOD, "→") for message in sent]
 
 
 def _unchanged_lines(received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> list[ColumnLine]:
@@ -165,8 +183,9 @@ def _trace_line(event: trace.TraceEvent) -> ColumnLine | None:
         case trace.EventSent() | trace.Passed():
             return _event_line(event.event)
         case trace.FindingReported():
-            finding = event.finding
-            return ColumnLine(printable(f"finding {finding.kind}: {finding.message}"), Style.FINDING, "!")
+            finding, severity = event.finding, severity_of(event.finding.kind)
+            label = "finding" if severity == "info" else severity
+            return ColumnLine(printable(f"{label} {finding.kind}: {finding.message}"), SEVERITY_STYLES[severity], "!")
         case trace.MessageReceived() | trace.InputEnded() | trace.DialectChosen() | trace.FramesSent():
             return None
         case _:
@@ -184,7 +203,7 @@ _DELTA_NAMES = {
 def _event_line(event: ev.ReplyEvent) -> ColumnLine:
     match event:
         case ev.Failure():
-            return ColumnLine(printable(f"failed: {event.message}"), Style.FAILED, "!")
+            return ColumnLine(printable(f"failed: {event.message}"), Style.ERROR, "!")
         case ev.CallStart():
             return _reason_line(f"call opened: {event.name}, id {event.id}")
         case ev.ArgsDelta():

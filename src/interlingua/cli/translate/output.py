@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import interlingua as il
-from interlingua.cli.common import console, two_columns
+from interlingua.cli.common import console, terminal, two_columns
 from interlingua.cli.translate.explain import Explainer
+from interlingua.cli.translate.row_selection import RowSelection, RowSelector
 from interlingua.trace import TraceEvent, TraceObserver, encode_trace_event
 
 __all__ = ["ExplainedOutput", "Output", "ReplyOutput", "TraceOutput"]
@@ -58,21 +59,25 @@ class ReplyOutput:
 
 
 class ExplainedOutput:
-    """Writes a row per message. Findings are part of the rows."""
+    """Writes a row per message, or per run of unchanged chunks. Findings are part of the rows.
 
-    def __init__(self) -> None:
+    Args:
+        only: the rows to write; None writes all of them.
+        is_collapsed: whether a run of unchanged chunks is one row.
+    """
+
+    def __init__(self, only: RowSelection | None, *, is_collapsed: bool) -> None:
         self._explainer = Explainer()
-        self._layout = two_columns.ColumnLayout(
-            console.terminal_width(), two_columns.style_for(console.stdout_is_terminal())
-        )
+        self._selector = RowSelector(only, is_collapsed=is_collapsed)
+        self._layout = two_columns.ColumnLayout(terminal.terminal_width(), terminal.stdout_styler())
         self.observer: TraceObserver | None = self._explainer.observe
 
     def begin(self) -> None:
         console.write(self._layout.format_header("from the upstream", "to the client").encode())
 
     def write_frames(self, sent: bytes, translator: il.Translator) -> None:  # noqa: ARG002 (the rows have them)
-        for row in self._explainer.take_rows():
-            console.write(self._layout.format_row(row).encode())
+        for explained in self._explainer.take_rows():
+            self._write_rows(self._selector.feed(explained))
 
     def write_body(self, body: dict[str, Any], translator: il.Translator) -> None:
         """Explain a whole reply as one chunk. A row shortens it, so the full translated body is printed below."""
@@ -81,7 +86,12 @@ class ExplainedOutput:
         console.write(b"\n")
         console.write_json(body)
 
+    def _write_rows(self, rows: list[two_columns.ColumnRow]) -> None:
+        for row in rows:
+            console.write(self._layout.format_row(row).encode())
+
     def end(self) -> None:
+        self._write_rows(self._selector.flush())
         console.write(f"\n{self._layout.format_note(self._explainer.summary())}".encode())
 
 

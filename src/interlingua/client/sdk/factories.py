@@ -19,7 +19,7 @@ from interlingua.client.sdk.httpx_transport import (
 )
 from interlingua.client.sdk.upstream_config import ExchangeSummary, UpstreamConfig
 from interlingua.core.options import ArgumentsPolicy, Delivery, ReasoningPolicy
-from interlingua.core.wire_traits import DEFAULT_WIRE
+from interlingua.core.wire_traits import DEFAULT_WIRE, WireLike
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Dialect
 
@@ -127,7 +127,7 @@ def _split_options(
     url: str,
     query: str,
     *,
-    upstream_api: str = DEFAULT_WIRE,
+    upstream_api: WireLike = DEFAULT_WIRE,
     profile: str = "auto",
     dialect: str | Dialect = "auto",
     delivery: Delivery = "stream",

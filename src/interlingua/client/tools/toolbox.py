@@ -26,6 +26,7 @@ from interlingua.client.tools.tool_result import Outcome, ToolResult, safe_str, 
 from interlingua.core.call_arguments import RepairPolicy, check_repair_policy
 from interlingua.core.reply import Call, Reply
 from interlingua.core.tools import Tool
+from interlingua.core.wire_traits import WireLike
 from interlingua.errors import CallError, UsageError, expect_type, suggestion_hint
 from interlingua.events import Finding
 from interlingua.wires.base import Json
@@ -113,11 +114,11 @@ class ToolBox:
     def tools(self) -> list[Tool]:
         return [function.tool for function in self._functions.values()]
 
-    def offer(self, wire: str) -> list[Json]:
+    def offer(self, wire: WireLike) -> list[Json]:
         """Return the tools in the request format of this wire."""
         return as_tools(wire, self.tools)
 
-    def messages(self, wire: str, reply: Reply | None, results: Iterable[ToolResult] = ()) -> list[Json]:
+    def messages(self, wire: WireLike, reply: Reply | None, results: Iterable[ToolResult] = ()) -> list[Json]:
         """Return the messages that continue the conversation: the reply and the results of its calls."""
         return as_messages(wire, reply, results)
 

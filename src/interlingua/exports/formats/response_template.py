@@ -181,7 +181,8 @@ def _tagged_body(dialect: Dialect) -> dict[str, Any]:
     if shape.nested or shape.nested_types:
         raise NotExpressible("params that contain elements: templates read one level of tags", "use another format")
     heads: dict[str, None] = {}
-    for value in (SAMPLE_STRING, SAMPLE_NUMBER, True, None):
+    samples: tuple[Any, ...] = (SAMPLE_STRING, SAMPLE_NUMBER, True, None, [], {})
+    for value in samples:
         written = grammar.write_param(SAMPLE_KEY, value)
         head, _, close = written.rpartition(value if isinstance(value, str) else json.dumps(value))
         before, _, after = head.partition(SAMPLE_KEY)

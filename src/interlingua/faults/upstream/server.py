@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
+from interlingua.faults.upstream.connection import read_request, run_script
 from interlingua.faults.upstream.script import ReceivedRequest, Script, Step, send_response
 
 __all__ = ["FOREIGN_PATH", "REQUESTS_PATH", "ScriptSource", "UpstreamServer"]
@@ -107,7 +108,7 @@ class UpstreamServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = await _read_request(reader, writer)
+            request = await read_request(reader, writer)
             if (own_reply := self._own_reply(request)) is not None:
                 await send_response("200 OK", json.dumps(own_reply).encode())(request)
             else:
@@ -147,19 +148,12 @@ class UpstreamServer:
         count = self._record(model, request)
         scripts = self._scripts.get(model) or (self._script_source(request) if self._script_source else [])
         steps = scripts[min(count, len(scripts)) - 1] if scripts else UNKNOWN_MODEL_SCRIPT
-        script = asyncio.ensure_future(_run_steps(request, steps))
-        disconnected = asyncio.ensure_future(request.reader.read(1))
-        await asyncio.wait({script, disconnected}, return_when=asyncio.FIRST_COMPLETED)
-        if not script.done() or isinstance(script.exception(), ConnectionError):
-            request.client_left_at = time.monotonic()
-            script.cancel()
-        disconnected.cancel()
+        await run_script(request, steps)
         if int(request.headers.get("content-length", 0)) > MAX_KEPT_BODY_BYTES:
             request.body = {"model": model}
         request.finished.set()
         if self._on_request is not None:
             self._on_request(request)
-        await asyncio.gather(script, disconnected, return_exceptions=True)
 
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
@@ -169,31 +163,6 @@ async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0)  # the loop releases closed connections in its next iteration
-
-
-async def _run_steps(request: ReceivedRequest, steps: Script) -> None:
-    for step in steps:
-        await step(request)
-
-
-async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest:
-    head = await reader.readuntil(b"\r\n\r\n")
-    request_line, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        data = await _read_chunked(reader)
-    else:
-        data = await reader.readexactly(int(headers.get("content-length", 0)))
-    body = json.loads(data or b"{}")
-    return ReceivedRequest(request_line.split(" ")[1], headers, body if isinstance(body, dict) else {}, reader, writer)
-
-
-async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
-    pieces: list[bytes] = []
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        pieces.append((await reader.readexactly(size + 2))[:-2])
-    await reader.readuntil(b"\r\n")
-    return b"".join(pieces)
 
 
 def _request_summary(request: ReceivedRequest) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from interlingua.gateway.api.endpoints import Endpoints, unknown_endpoint
 from interlingua.gateway.api.openapi import BASE_PATHS
+from interlingua.gateway.api.search import SearchEndpoint
 from interlingua.gateway.api.stored_responses import Conversations, StoredResponses
 from interlingua.gateway.api.websocket import WebSocketEndpoint
 from interlingua.gateway.http.error_responses import SERVER_NAME
@@ -33,6 +34,9 @@ def make_app(gateway: GatewayState) -> web.Application:
             if api.compact_path:
                 handler = endpoints.report_errors(partial(Relay.compact, gateway, wire))
                 app.router.add_post(base + api.compact_path, handler)
+            if api.search_path:
+                handler = endpoints.report_errors(SearchEndpoint(gateway, wire).handle)
+                app.router.add_post(base + api.search_path, handler)
             if api.has_websocket:
                 handler = endpoints.report_errors(WebSocketEndpoint(gateway, wire).handle)
                 app.router.add_get(base + api.path, handler, allow_head=False)
@@ -45,7 +49,7 @@ def make_app(gateway: GatewayState) -> web.Application:
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
         app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data
-    app.router.add_route("*", "/{path:.*}", unknown_endpoint(list(app.router.resources())))
+    app.router.add_route("*", "/{path:.*}", unknown_endpoint(gateway.log, list(app.router.resources())))
     return app
 
 

@@ -23,6 +23,7 @@ from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import NotFound, error_body, retry_after_header
 from interlingua.gateway.http.memory_budget import decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
+from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
 from interlingua.gateway.state import GatewayState
 from interlingua.wires import WIRES, get_wire
@@ -65,7 +66,7 @@ class Endpoints:
             except InterlinguaError as error:
                 if isinstance(error, RateLimited):
                     self._gateway.metrics.record_rate_limited(error.limit)
-                return _error_response(request, error, retry_after_header(error))
+                return _error_response(self._gateway.log, request, error, retry_after_header(error))
 
         return handle
 
@@ -141,7 +142,7 @@ class Endpoints:
         return handle
 
 
-def unknown_endpoint(resources: Collection[web.AbstractResource]) -> Handler:
+def unknown_endpoint(log: GatewayLog, resources: Collection[web.AbstractResource]) -> Handler:
     """Return the handler for paths and methods that none of these resources has: 404, or 405 with the methods."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -151,7 +152,7 @@ def unknown_endpoint(resources: Collection[web.AbstractResource]) -> Handler:
         available = f"POST {', '.join(VERSION_PATH + get_wire(wire).HTTP_API.path for wire in WIRES)}"
         error = NotFound(f"no endpoint {request.method} {request.path[:200]}", f"available: {available}")
         error.status = 405 if methods else 404
-        return _error_response(request, error, {"allow": ",".join(sorted(methods))} if methods else {})
+        return _error_response(log, request, error, {"allow": ",".join(sorted(methods))} if methods else {})
 
     return handle
 
@@ -165,11 +166,14 @@ def _client_wire(request: web.Request) -> str:
 
 
 def _error_response(
-    request: web.Request, error: InterlinguaError, headers: dict[str, str] | None = None
+    log: GatewayLog, request: web.Request, error: InterlinguaError, headers: dict[str, str]
 ) -> web.Response:
     id = f"req_{uuid4().hex}"
+    resource = request.match_info.route.resource  # a path itself may contain a secret, by mistake
+    endpoint = resource.canonical if resource is not None else ""
+    log.info("request refused", id=id, method=request.method, endpoint=endpoint, status=error.status)
     return _json_response(
-        error.status, error_body(_client_wire(request), error, id), {**(headers or {}), "x-interlingua-id": id}
+        error.status, error_body(_client_wire(request), error, id), {**headers, "x-interlingua-id": id}
     )
 
 

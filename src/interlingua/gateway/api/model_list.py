@@ -7,12 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.common.jsontext.value_count import has_at_most_values
+from interlingua.common.jsontext.codec import encode_json
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.memory_budget import MemoryShare, decoded_size
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import (
     OutOfDescriptors,
@@ -21,16 +19,13 @@ from interlingua.gateway.upstream.http_client import (
     read_full_body,
     send_request,
 )
-from interlingua.gateway.upstream.secret_filter import SecretFilter
+from interlingua.gateway.upstream.listed_models import MAX_MODEL_LIST_BYTES, NO_WIRE, read_models
 from interlingua.translation.upstream_errors import UpstreamFailed
 
 __all__ = ["ModelList", "model_object"]
 
 MODEL_LIST_TTL_SECONDS = 60.0
 """Seconds for which the model list of an upstream is cached."""
-NO_WIRE = ""
-"""Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
-MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MAX_UPSTREAM_MODELS = 5000
 MAX_MODEL_ID_CHARS = 256
 MODEL_LIST_TIMEOUT_SECONDS = 1.5
@@ -59,6 +54,8 @@ class ModelList:
         """
         routes = self._gateway.config.routes
         configured, default = routes.model_ids(), routes.default
+        if self._gateway.cassettes is not None:
+            configured += self._gateway.cassettes.model_ids
         upstream_ids = await self._upstream_ids(default, client_headers, memory) if default else []
         ids = list(dict.fromkeys([*configured, *upstream_ids]))
         encoded_ids, encoded = self._encoded
@@ -91,29 +88,18 @@ class ModelList:
                     data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
             memory.grow(decoded_size(data))
             max_values = self._gateway.config.settings.limits.values
-            ids = await self._gateway.work_threads.run(
-                "model list", len(data), _read_ids, data, route.upstream, max_values
+            models = await self._gateway.work_threads.run(
+                "model list", len(data), read_models, data, route.upstream, max_values
             )
         except (TimeoutError, UpstreamFailed, OutOfDescriptors, TooLarge) as error:
             report("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
-        accepted = [id for id in ids if len(id) <= MAX_MODEL_ID_CHARS][:MAX_UPSTREAM_MODELS]
-        if len(accepted) < len(ids):
+        accepted = [id for id in models.ids if len(id) <= MAX_MODEL_ID_CHARS][:MAX_UPSTREAM_MODELS]
+        if len(accepted) < len(models.ids):
             limits = f"{MAX_UPSTREAM_MODELS:,} models, ids of {MAX_MODEL_ID_CHARS} characters"
-            left_out = len(ids) - len(accepted)
+            left_out = len(models.ids) - len(accepted)
             log.error("the model list of an upstream is shortened", upstream=route.name, left_out=left_out, max=limits)
         return accepted
-
-
-def _read_ids(data: bytes, upstream: Upstream, max_values: int) -> list[str]:
-    """Return the ids in the model list of an upstream, without its key. Raises UpstreamFailed if it is too large."""
-    if not has_at_most_values(data, max_values):
-        raise UpstreamFailed(f"the list has more than {max_values:,} JSON values (limits.values)", retryable=False)
-    secret_filter = SecretFilter(upstream)
-    body = read_full_object((secret_filter.feed(data) + secret_filter.flush()).decode("utf-8", "replace"))
-    models = body.get("data") if body else None
-    ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
-    return [id for id in ids if isinstance(id, str) and id]
 
 
 def _encode_list(ids: list[str]) -> bytes:

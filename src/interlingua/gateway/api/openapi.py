@@ -16,6 +16,8 @@ from interlingua.gateway.api.openapi_schemas import (
     KNOWN_MODEL,
     MODELS,
     NEW_CONVERSATION,
+    SEARCH,
+    SEARCH_REQUEST,
     STATUS,
     STORED_REPLY,
     TOKENS,
@@ -62,6 +64,9 @@ RESPONSE_HEADERS = {
     "request-id": "The same id, for Anthropic SDKs.",
     "x-request-id": "The same id, for OpenAI SDKs.",
     "x-interlingua-upstream": "Name of the upstream that received the request.",
+    "x-interlingua-failed": "Failed attempts before this response, as a list of RFC 8941: name of the upstream, with"
+    " `model`, `reason` (HTTP status, unreachable, timeout, no-answer, stream or circuit-open) and `attempts`. Those"
+    " after the first keep-alive of a stream are missing.",
     "x-interlingua-dialect": "Dialect in which the model writes tool calls.",
     "x-interlingua-upstream-id": "The upstream's own id of the reply, if it is known before the first data is sent.",
     "x-should-retry": "The upstream's advice about a retry.",
@@ -132,6 +137,8 @@ def _wire_operations(wire: Wire) -> Json:
         operations[api.path] |= _websocket_operation(description)
     if api.compact_path:
         operations[api.compact_path] = _compact_operation(description)
+    if api.search_path:
+        operations[api.search_path] = _search_operation(description)
     return operations | (_stored_reply_operations(wire) if api.stores_replies else {})
 
 
@@ -193,6 +200,22 @@ def _compact_operation(api: ApiDescription) -> Json:
             "requestBody": {"required": True, "content": _json_content(COMPACTED_REQUEST)},
             "responses": {
                 "200": _response("The items that replace the conversation.", _json_content(COMPACTION)),
+                **_error_responses(api.error, *ERROR_DESCRIPTIONS),
+                "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
+            },
+        }
+    }
+
+
+def _search_operation(api: ApiDescription) -> Json:
+    """Describe an endpoint that runs the commands of a client's search tool."""
+    return {
+        "post": {
+            "summary": "Run the commands of Codex's search tool: search the web, open pages, find text in them",
+            "operationId": f"{api.operation_id}_search",
+            "requestBody": {"required": True, "content": _json_content(SEARCH_REQUEST)},
+            "responses": {
+                "200": _response("The outcome of all commands, also of those that failed.", _json_content(SEARCH)),
                 **_error_responses(api.error, *ERROR_DESCRIPTIONS),
                 "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
             },

@@ -21,6 +21,8 @@ __all__ = [
     "KNOWN_MODEL",
     "MODELS",
     "NEW_CONVERSATION",
+    "SEARCH",
+    "SEARCH_REQUEST",
     "STATUS",
     "STORED_REPLY",
     "TOKENS",
@@ -31,6 +33,7 @@ COUNTED_REQUEST, TOKENS, KNOWN_MODEL, MODELS = "CountedRequest", "Tokens", "Know
 DELETED, ITEM_LIST, STORED_REPLY = "Deleted", "ItemList", "StoredReply"
 COMPACTED_REQUEST, COMPACTION = "CompactedRequest", "Compaction"
 CONVERSATION, NEW_CONVERSATION = "Conversation", "NewConversation"
+SEARCH_REQUEST, SEARCH = "SearchRequest", "Search"
 CONNECTION_ERROR, EITHER_ERROR, STATUS = "EarlyError", "EitherError", GatewayStatus.__name__
 """Names of the schemas."""
 
@@ -101,6 +104,23 @@ _COMPACTION = object_schema(
     },
     *("id", "object", "created_at", "output", "usage"),
 )
+_SEARCH_REQUEST = object_schema(
+    {
+        "model": nullable("string"),
+        "input": {"anyOf": [nullable("string"), {"type": "array", "items": OBJECT}]},
+        "commands": nullable("object"),
+        "settings": nullable("object"),
+        "max_output_tokens": nullable("integer"),
+    }
+)
+_SEARCH = object_schema(
+    {
+        "output": TEXT,
+        "encrypted_output": nullable("string"),
+        "results": {"type": "array", "items": object_schema({"type": TEXT}, "type")},
+    },
+    "output",
+)
 _CONNECTION_ERROR = object_schema(
     {"type": {"const": "error"}, "error": object_schema({"type": TEXT, "message": TEXT}, "type", "message")},
     *("type", "error"),
@@ -124,6 +144,8 @@ def gateway_schemas(wires: Iterable[Wire]) -> Json:
         COMPACTION: _COMPACTION,
         CONVERSATION: _CONVERSATION,
         NEW_CONVERSATION: _NEW_CONVERSATION,
+        SEARCH_REQUEST: _SEARCH_REQUEST,
+        SEARCH: _SEARCH,
         CONNECTION_ERROR: _CONNECTION_ERROR,
         EITHER_ERROR: _either_error(wires),
         **_status_schemas(),

@@ -9,6 +9,7 @@ import msgspec
 from interlingua import __version__
 from interlingua.gateway.observability.gateway_status import (
     CircuitStatus,
+    FailingModelStatus,
     GatewayStatus,
     LimitUse,
     RetryBudgetStatus,
@@ -55,6 +56,7 @@ def gateway_status(gateway: GatewayState) -> GatewayStatus:
             )
             for name, upstream in gateway.config.settings.upstreams.items()
         ],
+        failing_models=_failing_models(gateway),
     )
 
 
@@ -75,6 +77,14 @@ def _worker_status(table: WorkerTable, worker: int, now: float) -> WorkerStatus:
         connections=int(table.connections[worker]),
         memory_bytes=int(table.memory_bytes[worker]),
     )
+
+
+def _failing_models(gateway: GatewayState) -> list[FailingModelStatus]:
+    config = gateway.config
+    return [
+        msgspec.structs.replace(failing, model=config.redactor.redact_text(failing.model))
+        for failing in gateway.failing_models.list(config.settings.upstreams)
+    ]
 
 
 def _open_circuits(gateway: GatewayState) -> list[CircuitStatus]:

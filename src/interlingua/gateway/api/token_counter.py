@@ -76,7 +76,7 @@ class TokenCounter:
         Raises:
             RateLimited: The client has reached one of its limits.
         """
-        route = self._find_route(body.get("model"))
+        route = self._find_route(body.get("model"), wire)
         config = self._gateway.config
         if route is not None and self._can_count_upstream(route, client_id):
             limited_client = client_id if config.settings.keys else ""
@@ -92,9 +92,9 @@ class TokenCounter:
         calibration = self._gateway.token_calibration
         return await self._gateway.work_threads.run(client_id, body_size, calibration.count, body, *names), True
 
-    def _find_route(self, model: Any) -> Route | None:
+    def _find_route(self, model: Any, wire: str) -> Route | None:
         try:
-            return self._gateway.config.routes.find(model)[0] if isinstance(model, str) and model else None
+            return self._gateway.config.routes.find(model, wire)[0] if isinstance(model, str) and model else None
         except InterlinguaError:
             return None
 

@@ -32,8 +32,6 @@ __all__ = ["WebSocketEndpoint"]
 
 Json = dict[str, Any]
 
-MAX_CONNECTION_SECONDS = 3600.0
-"""Time after which the client has to open a new connection, as the API defines it."""
 HEARTBEAT_SECONDS = 30.0
 """Interval of pings. A client that does not answer is disconnected."""
 CREATE = "response.create"
@@ -56,9 +54,9 @@ class NotAWebSocket(InterlinguaError):
 
 
 class ConnectionTooOld(BadRequest):
-    def __init__(self) -> None:
-        minutes = f"{MAX_CONNECTION_SECONDS / 60:g}"
-        problem, code = f"the connection is open for {minutes} minutes", "websocket_connection_limit_reached"
+    def __init__(self, seconds: float) -> None:
+        problem = f"the connection is open for {seconds / 60:.4g} minutes (limits.websocket)"
+        code = "websocket_connection_limit_reached"
         super().__init__("", problem, "open a new one", code)
 
 
@@ -112,8 +110,8 @@ class _Session:
         self._last: _LastResponse | None = None
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + MAX_CONNECTION_SECONDS
+        loop, max_seconds = asyncio.get_running_loop(), self._gateway.config.settings.limits.websocket
+        ends_at = loop.time() + max_seconds
         receiving = asyncio.ensure_future(self._socket.receive())
         try:
             while True:
@@ -127,7 +125,7 @@ class _Session:
                 await self._handle_message(message, receiving)
         finally:
             await _cancel(receiving)
-        await self._send_error(ConnectionTooOld())
+        await self._send_error(ConnectionTooOld(max_seconds))
         await self._socket.close()
 
     async def _handle_message(self, message: WSMessage, receiving: asyncio.Future[Any]) -> None:

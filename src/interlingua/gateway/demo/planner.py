@@ -2,6 +2,8 @@
 
 If the prompt requests calls in the syntax of `prompt_language`, the model makes them step by step. Otherwise it calls
 the best matching tool once. After the last step it reports the results as text, so that an agent always terminates.
+Asked for a summary of the conversation, it names the steps that remain: an agent that goes on from the summary alone
+finishes its task.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from interlingua.common.jsontext.codec import write_json
+from interlingua.common.jsontext.codec import read_json, write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
 from interlingua.core.call_ids import CallIdAllocator
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
@@ -38,8 +40,11 @@ _SIDE_EFFECT_WORD = re.compile(
 """Words in names of tools that have side effects, ask the user, start other agents or end the work."""
 _FINAL_TOOL_WORD = re.compile("finish|final|answer|complet(e|ion)|done|submit")
 """Words in names of tools that end the work."""
-_NO_TOOLS_REQUEST = re.compile(r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\btext only\b", re.I)
+_NO_TOOLS_REQUEST = re.compile(
+    r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\bcall no tools?\b|\btext only\b", re.I
+)
 """Phrases in prompts that request text only, such as a summary, although the request contains tools."""
+_SUMMARY_REQUEST = re.compile(r"\bsummar(?:y|i[sz]e)\b", re.I)
 _SLOPPY_REQUEST = re.compile(r"\bsloppily\b", re.I)
 """A word in prompts with which the model writes its calls wrong, unless its request constrains it."""
 _PLURAL_WORD = re.compile("and|both|two|twice|several|each|parallel")
@@ -64,7 +69,12 @@ class _Conversation:
 def plan_reply(body: Mapping[str, Any], dialect: Dialect) -> Reply:
     """Return the reply to the body of a chat completions request. It never raises."""
     tool_set = _read_tools(body)
-    conversation = _read_conversation([as_mapping(message) for message in as_list(body.get("messages"))], tool_set)
+    messages = [as_mapping(message) for message in as_list(body.get("messages"))]
+    request_index = _find_summary_request(body, messages)
+    if request_index is not None:
+        summarized = messages[:request_index] + messages[request_index + 1 :]
+        return Reply(parts=[Text(_write_summary(summarized, tool_set))], stop_reason="stop")
+    conversation = _read_conversation(messages, tool_set)
     hints = ArgumentHints(f"demo/{dialect.name}", conversation.prompt)
     calls = _build_calls(_plan_calls(body, tool_set, conversation), tool_set, conversation, hints, dialect)
     parts: list[Part] = [*calls] if calls else [Text(_reply_text(body, conversation, hints, dialect))]
@@ -174,6 +184,47 @@ def _build_calls(
         native_id = f"functions.{request.tool}:{number}" if uses_numbered_ids else None
         calls.append(Call(ids.allocate(native_id, number), request.tool, args))
     return calls
+
+
+# ── summary of the conversation ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _find_summary_request(body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> int | None:
+    """Return the index of the message that asks for a summary of a conversation with calls, and for no call.
+
+    Agents may add notes of their own behind it.
+    """
+    if not any(_is_tool_turn(messages, n) for n in range(len(messages))):
+        return None
+    forbids_calls = not body.get("tools") or _tool_choice(body)[0] == "none"
+    for index in range(len(messages) - 1, -1, -1):
+        if _role(messages[index]) == "assistant":
+            break
+        text = "\n".join(map(user_text, _texts(messages[index]))) if _role(messages[index]) == "user" else ""
+        if _SUMMARY_REQUEST.search(text) and (forbids_calls or _NO_TOOLS_REQUEST.search(text)):
+            return index
+    return None
+
+
+def _write_summary(messages: list[Mapping[str, Any]], tool_set: ToolSet) -> str:
+    """Return a summary that names the steps of the prompt that remain, in the prompt language."""
+    tool_set = tool_set if tool_set.names else _called_tools(messages)
+    conversation = _read_conversation(messages, tool_set)
+    steps = parse_steps(conversation.prompt, tool_set)[conversation.turns :]
+    remaining = ", then ".join(" and ".join(f"{call.tool} {write_json(call.args)}" for call in step) for step in steps)
+    task = f"What remains of the task: Use {remaining}" if remaining else "The task is done."
+    return f"<summary>\n{conversation.turns} steps are done. {task}\n</summary>"
+
+
+def _called_tools(messages: list[Mapping[str, Any]]) -> ToolSet:
+    """Return the tools that were called, for a request that offers none. Their params are those of the calls."""
+    params: dict[str, dict[str, Any]] = {}
+    for message in messages:
+        for call in as_list(message.get("tool_calls")):
+            function = as_mapping(as_mapping(call).get("function"))
+            arguments = read_json(str(function.get("arguments")), dict[str, Any]) or {}
+            params.setdefault(str(function.get("name")), {}).update({key: {} for key in arguments})
+    return ToolSet([Tool(name, {"type": "object", "properties": fields}) for name, fields in params.items()])
 
 
 # ── reply text ────────────────────────────────────────────────────────────────────────────────────────────────────

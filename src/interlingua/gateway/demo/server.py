@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from interlingua.common.jsontext.codec import read_full_object, write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
+from interlingua.core.reply import Call
 from interlingua.dialects.registry import list_dialects
 from interlingua.errors import BadInput, InterlinguaError
 from interlingua.exports.request_constraint import read_constraint
@@ -84,8 +86,9 @@ def _plan_deltas(body: Mapping[str, Any], dialect: Dialect) -> list[dict[str, An
         InterlinguaError: The constraint is invalid, or allows none of the planned texts.
     """
     reply = plan_reply(body, dialect)
-    if dialect.grammar is None:
-        return list(structured_deltas(reply, dialect))
+    if dialect.grammar is None:  # servers that send calls in fields of their own give them random ids
+        parts = [replace(part, id=_call_id()) if isinstance(part, Call) else part for part in reply.parts]
+        return list(structured_deltas(replace(reply, parts=parts), dialect))
     text = native_text(reply, dialect)
     texts = [text[: -len(text) // 4], text] if reply.calls and is_sloppy(body) else [text]
     matcher = read_constraint(body)
@@ -153,6 +156,10 @@ class _Completion:
 
     def _event(self, fields: Mapping[str, Any]) -> bytes:
         return f"data: {write_json({**self._base_fields, 'object': 'chat.completion.chunk', **fields})}\n\n".encode()
+
+
+def _call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"
 
 
 def _concatenate_field(deltas: list[dict[str, Any]], field: str) -> str:

@@ -22,7 +22,8 @@ class Authenticator:
     """Checks API keys and origins. Fails closed: everything that is not explicitly allowed raises."""
 
     def __init__(self, settings: Settings) -> None:
-        self._key_digests = [_digest(key) for key in settings.keys]
+        self._key_digests = [_digest(key) for key in settings.client_keys.values()]
+        self._client_names = dict(zip(map(bytes.hex, self._key_digests), settings.client_keys, strict=True))
         own_host = settings.host.lower().strip("[]")
         self._allowed_hosts = {*LOOPBACK_HOSTS, own_host, *(host.lower().strip("[]") for host in settings.hosts)}
         self._allow_any_host = own_host in WILDCARD_HOSTS and bool(settings.keys) and not settings.hosts
@@ -39,6 +40,10 @@ class Authenticator:
             problem = "unknown API key" if presented else "the request has no API key"
             raise Unauthorized(problem, "send a key of the gateway as Authorization: Bearer … or x-api-key")
         return _digest(accepted[0]).hex() if accepted else ""
+
+    def client_name(self, client_id: str) -> str:
+        """Return the name of a client's key in the settings, for log and metrics; "" if there are no keys."""
+        return self._client_names.get(client_id, "")
 
     def passthrough_key(self, headers: Mapping[str, str]) -> str:
         """Return the client's key for the upstream: the first key that is not a gateway key, or "" if there is none."""

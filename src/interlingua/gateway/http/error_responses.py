@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.observability.exchange_record import FailedAttempt
 from interlingua.translation.upstream_errors import CONTEXT_LENGTH_CODE, SHOULD_RETRY_HEADER, UpstreamFailed
 from interlingua.wires import get_wire
 from interlingua.wires.http_api import HttpError
@@ -20,11 +22,14 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "error_body",
+    "failures_header",
     "native_error_body",
     "retry_after_header",
     "returned_headers",
 ]
 
+MAX_LISTED_FAILURES = 10
+"""Maximum number of upstreams in the header `x-interlingua-failed`."""
 SERVER_NAME = "interlingua"
 """Value of the `server` response header."""
 
@@ -116,6 +121,21 @@ def returned_headers(headers: Mapping[str, str], wire: str, upstream_wire: str) 
         for name, value in named
         if name == SHOULD_RETRY_HEADER or (prefix != "" and name.startswith(prefix))
     }
+
+
+def failures_header(attempts: Iterable[FailedAttempt]) -> str:
+    """Return the failed attempts as a list of RFC 8941. The messages stay in the log: they may have internal URLs."""
+    counts = Counter((attempt.upstream, attempt.model, attempt.kind) for attempt in attempts)
+    return ", ".join(
+        f"{_quote(upstream)};model={_quote(model)};reason={_quote(kind)};attempts={count}"
+        for (upstream, model, kind), count in list(counts.items())[:MAX_LISTED_FAILURES]
+    )
+
+
+def _quote(text: str) -> str:
+    """Return a string of RFC 8941: printable ASCII in quotes. Other characters become question marks."""
+    printable = "".join(char if " " <= char <= "~" else "?" for char in text)
+    return '"' + printable.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def retry_after_header(error: InterlinguaError) -> dict[str, str]:

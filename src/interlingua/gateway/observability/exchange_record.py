@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field, structs, to_builtins
 
 from interlingua.events import Finding, StopReason, Usage
 
-__all__ = ["ExchangeRecord", "Outcome", "summary"]
+__all__ = ["ExchangeRecord", "FailedAttempt", "Outcome", "summary"]
 
 Outcome: TypeAlias = Literal["ok", "refused", "cut-off", "upstream-failed", "client-left", "stopped", "broken"]
 """ok: the reply is complete. refused: the gateway rejected the request with an error status. cut-off: the gateway ended
 a stream that had begun with an error event, such as one that exceeds the memory budget. upstream-failed: the upstream
 failed, at any point. client-left: the client disconnected. stopped: the gateway was shut down. broken: internal error
 of the gateway."""
+
+
+class FailedAttempt(Struct, frozen=True, kw_only=True):
+    """Attempt at an upstream that failed, also if a later attempt or another upstream answered."""
+
+    upstream: str
+    """Name of the upstream."""
+    model: str
+    """Model id at the upstream."""
+    kind: str
+    """HTTP status, unreachable, timeout, no-answer, stream (the reply broke off or is not complete), or circuit-open
+    (the request was not sent)."""
+    reason: str
+    """Error message without secrets."""
 
 
 class ExchangeRecord(Struct, kw_only=True):
@@ -27,6 +41,8 @@ class ExchangeRecord(Struct, kw_only=True):
     wire: str
     """Wire of the client."""
     started: float
+    client: str = ""
+    """Name of the client's key in the settings; "" if there are no keys."""
     model: str = ""
     """Model id that the client sent."""
     stream: bool = False
@@ -41,6 +57,7 @@ class ExchangeRecord(Struct, kw_only=True):
     """How the model was constrained to write valid calls; "" if it was not."""
     attempts: int = 0
     """Number of attempts at all upstreams."""
+    failed_attempts: list[FailedAttempt] = field(default_factory=list)
     upstream_status: int = 0
     """Last HTTP status of an upstream; 0 if there was no response."""
     status: int = 0
@@ -71,10 +88,15 @@ class ExchangeRecord(Struct, kw_only=True):
 
 
 def summary(exchange: ExchangeRecord) -> dict[str, Any]:
-    """Return the summary for logs and captures: times since the start, tokens by name, findings by kind."""
+    """Return the summary for logs and captures: times since the start, tokens by name, findings by kind.
+
+    `failed_attempts` is left out if there are none: nearly all requests have none.
+    """
     fields = structs.asdict(exchange)
-    for name in ("started", "first_byte", "ended", "estimated_tokens", "usage", "findings"):
+    for name in ("started", "first_byte", "ended", "estimated_tokens", "usage", "findings", "failed_attempts"):
         del fields[name]
+    if exchange.failed_attempts:
+        fields["failed_attempts"] = to_builtins(exchange.failed_attempts)
     usage = exchange.usage
     return {
         **fields,

@@ -9,6 +9,7 @@ import msgspec
 __all__ = [
     "WORKER_STATES",
     "CircuitStatus",
+    "FailingModelStatus",
     "GatewayStatus",
     "LimitUse",
     "RetryBudgetStatus",
@@ -61,6 +62,23 @@ class CircuitStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until a request is sent as a probe; 0 if the next request is the probe."""
 
 
+class FailingModelStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Model of an upstream whose last request failed, also if a fallback answered the client."""
+
+    upstream: str
+    model: str
+    attempts: int
+    """Failed attempts since the last complete reply."""
+    kind: str
+    """HTTP status, unreachable, timeout, no-answer, or stream (the reply broke off)."""
+    reason: str
+    """Error message of the last failure, without secrets."""
+    seconds: float
+    """Seconds since the first of these failures."""
+    last_seconds: float
+    """Seconds since the last failure."""
+
+
 class RetryBudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Retries that all clients share at an upstream."""
 
@@ -88,3 +106,5 @@ class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
     more_open_circuits: int
     """Number of open circuits that are not listed."""
     retry_budgets: list[RetryBudgetStatus]
+    failing_models: list[FailingModelStatus] = []
+    """At most 100; the one that failed last comes first. A failure is forgotten after an hour."""

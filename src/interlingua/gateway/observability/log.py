@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,13 +21,22 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from interlingua.common.ansi import Style, ansi_style, no_style, uses_color
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor, printable
 
-__all__ = ["GatewayLog", "JsonFormatter", "LineHandler", "LogOutput", "TextFormatter"]
+__all__ = [
+    "GatewayLog",
+    "JsonFormatter",
+    "LineHandler",
+    "LogOutput",
+    "TerminalFormatter",
+    "TextFormatter",
+    "format_json_line",
+]
 
 _LEVELS = {"error": logging.ERROR, "info": logging.INFO, "debug": logging.DEBUG}
 _LOGGER = logging.getLogger("interlingua.gateway")
@@ -34,6 +46,9 @@ _ROUTINE_FINDINGS = ("stop-reason",)
 findings are noticed."""
 _MAX_QUEUED_BYTES = 8 * 1024 * 1024
 _MAX_VALUE_CHARS = 64 * 1024
+STDERR_FD = 2
+MIN_TERMINAL_WIDTH, DEFAULT_TERMINAL_WIDTH = 40, 80
+CONTINUATION_INDENT = 4
 
 
 class LogOutput(Protocol):
@@ -92,8 +107,9 @@ class GatewayLog:
     ) -> None:
         self._level = _LEVELS[config.level]
         self._redactor = Redactor(secrets)
-        output = output or (RotatingFile(config.file) if config.file else FileIO(2, "wb", closefd=False))
-        self._handler = LineHandler(output, JsonFormatter() if config.format == "json" else TextFormatter())
+        is_terminal = output is None and not config.file and os.isatty(STDERR_FD)
+        output = output or (RotatingFile(config.file) if config.file else FileIO(STDERR_FD, "wb", closefd=False))
+        self._handler = LineHandler(output, _formatter(config, is_terminal=is_terminal))
         self._clock = clock
         self._writer: BackgroundWriter[_QueuedRecord] = BackgroundWriter(self._write, max_queued_bytes, "log")
         self._lock = threading.Lock()
@@ -180,6 +196,35 @@ class TextFormatter(logging.Formatter):
         return f"{_format_time(record.created)} {text}"
 
 
+class TerminalFormatter(TextFormatter):
+    """Formats a record as text for a terminal: lines that fit its width, split between words, and errors in colour.
+
+    Args:
+        has_color: Whether colours are used.
+        width: The number of columns; None for that of the terminal.
+    """
+
+    def __init__(self, *, has_color: bool, width: int | None = None) -> None:
+        super().__init__()
+        self._styler = ansi_style if has_color else no_style
+        self._width = width
+
+    def format(self, record: logging.LogRecord) -> str:
+        timestamp, _, text = super().format(record).partition(" ")
+        width = self._width or _terminal_width()
+        lines = textwrap.wrap(
+            text,
+            width,
+            initial_indent=" " * (len(timestamp) + 1),
+            subsequent_indent=" " * CONTINUATION_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        first = lines[0].lstrip() if lines else ""
+        style = Style.ERROR if record.levelno >= logging.ERROR else Style.PLAIN
+        return "\n".join([f"{self._styler(timestamp, Style.FAINT)} {self._styler(first, style)}", *lines[1:]])
+
+
 class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON object."""
 
@@ -192,6 +237,30 @@ class JsonFormatter(logging.Formatter):
         fields = {name: _truncate(value) for name, value in getattr(record, "fields", {}).items()}
         line = json.dumps({**header, **fields}, default=str)
         return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
+
+
+def _formatter(config: settings.Log, *, is_terminal: bool) -> logging.Formatter:
+    if config.format == "json":
+        return JsonFormatter()
+    has_color = uses_color(os.environ, is_terminal=is_terminal)
+    return TerminalFormatter(has_color=has_color) if is_terminal else TextFormatter()
+
+
+def _terminal_width() -> int:
+    """Return $COLUMNS, or the width of the terminal on standard error, which may change."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit():
+        return max(MIN_TERMINAL_WIDTH, int(columns))
+    try:
+        return max(MIN_TERMINAL_WIDTH, os.get_terminal_size(STDERR_FD).columns)
+    except OSError:
+        return DEFAULT_TERMINAL_WIDTH
+
+
+def format_json_line(level: str, message: str, **fields: Any) -> str:
+    """Return a line of the log in JSON, for what is reported before the log is open."""
+    values = {"levelname": level, "msg": message, "created": time.time(), "fields": fields}
+    return JsonFormatter().format(logging.makeLogRecord(values))
 
 
 def _format_time(timestamp: float) -> str:
@@ -218,9 +287,22 @@ def _format_request(fields: dict[str, Any]) -> str:
     words.append("/".join(f"{seconds:.2f}s" for seconds in times if seconds is not None))
     if tokens := fields["tokens"]:
         words.append(f"{tokens['input']}+{tokens['output']} tokens")
+    words.append(f"client={_format_value(fields['client'])}" if fields["client"] else "")
+    words.append(_format_failures(fields))
     words.append(f"error={_format_value(fields['error'])}" if fields["error"] else "")
     words.append(_format_value(fields["id"]))
     return "  ".join(word for word in words if word)
+
+
+def _format_failures(fields: dict[str, Any]) -> str:
+    """Format the failed attempts: upstream, model and reason. `error` already has those of the last upstream."""
+    failures = Counter(
+        f"{attempt['upstream']}: {attempt['model']}: {attempt['reason']}"
+        for attempt in fields.get("failed_attempts", ())
+        if not fields["error"] or attempt["upstream"] != fields["upstream"]
+    )
+    texts = (text + (f" ×{count}" if count > 1 else "") for text, count in failures.items())
+    return "  ".join(f"failed={_format_value(text)}" for text in texts)
 
 
 def _format_model(model: str, upstream_model: str) -> str:

@@ -1,8 +1,8 @@
 """Prometheus metrics in the text format.
 
-Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams and models. A value
-that a client chooses, such as a model id, could exhaust the memory of the gateway and of Prometheus. It is a label only
-while the circuit breaker of this model is open, and the number of these is bounded.
+Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams. A value that a
+client chooses, such as a model id, could exhaust the memory of the gateway and of Prometheus, so the number of model
+ids is bounded (`ModelLabels`).
 
 The values are in memory that all workers share (`shared_memory/series.py`), and every worker renders the sum over all
 workers. Other values are those of the gateway's status, which is the same for all workers.
@@ -20,11 +20,13 @@ from itertools import accumulate
 from operator import add
 from typing import NamedTuple
 
+from interlingua.core.finding_severity import severity_of
+from interlingua.events import Usage
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.gateway_status import WORKER_STATES, GatewayStatus
 from interlingua.gateway.shared_memory.series import SeriesMemory, SeriesRegion
 
-__all__ = ["CONTENT_TYPE", "Metrics", "reset_gauges"]
+__all__ = ["CONTENT_TYPE", "Metrics", "ModelLabels", "reset_gauges"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,7 +34,45 @@ _FIRST_BYTE_BUCKETS_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 _REQUEST_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MAX_SERIES = 500
 """Maximum number of series per metric, as a safeguard against labels with too many values."""
+_MAX_MODEL_SERIES = 2000
+"""The same for metrics by client and model."""
 _MAX_CACHED_KEYS = 8192
+MAX_MODEL_LABELS = 100
+"""Maximum number of model ids per worker that the settings do not contain."""
+MAX_MODEL_LABEL_CHARS = 200
+OTHER = "other"
+REJECTED_KINDS = frozenset({"400", "404", "422"})
+"""HTTP statuses with which an upstream rejects a model id that does not exist."""
+
+
+class ModelLabels:
+    """Model ids as label values: those of the settings, and a bounded number of others. All further ones are `other`.
+
+    Args:
+        configured_models: Returns the model ids of the settings.
+        redact: Removes secrets from a text.
+    """
+
+    def __init__(
+        self,
+        configured_models: Callable[[], Collection[str]] = tuple,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._configured_models = configured_models
+        self._redact = redact
+        self._labels: dict[str, str] = {}
+
+    def label(self, model: str, *, is_rejected: bool = False) -> str:
+        """Return the label value of a model id. An id that the upstream has rejected is not added."""
+        known = self._labels.get(model)
+        if known is not None:
+            return known
+        if model in self._configured_models():
+            return model
+        if is_rejected or len(self._labels) >= MAX_MODEL_LABELS:
+            return OTHER
+        self._labels[model] = label = self._redact(model)[:MAX_MODEL_LABEL_CHARS]
+        return label
 
 
 class Metrics:
@@ -43,6 +83,7 @@ class Metrics:
         held_back_bytes: Returns the number of bytes in the lookahead buffers of this worker.
         lost_log_lines: Returns the number of log lines that this worker dropped.
         lost_captures: Returns the number of captures of this worker that are missing or truncated.
+        model_labels: The model ids that may be labels.
     """
 
     def __init__(
@@ -51,7 +92,9 @@ class Metrics:
         held_back_bytes: Callable[[], int] = lambda: 0,
         lost_log_lines: Callable[[], int] = lambda: 0,
         lost_captures: Callable[[], int] = lambda: 0,
+        model_labels: ModelLabels | None = None,
     ) -> None:
+        self._model_labels = model_labels or ModelLabels()
         self._memory = memory or SeriesMemory([SeriesRegion()], 0)
         own = _OwnSeries(self._memory.own)
         self._requests = _Counter(own, "requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
@@ -72,12 +115,20 @@ class Metrics:
         )
         self._reads = _Counter(own, "reads_total", "Chunks read from streams of upstreams.")
         self._calls = _Counter(own, "calls_total", "Tool calls in replies.", "dialect")
-        self._findings = _Counter(own, "findings_total", "Findings in requests and replies.", "kind")
+        self._findings = _Counter(
+            own,
+            "findings_total",
+            "Findings in requests and replies. severity: info, warning or error.",
+            "kind",
+            "severity",
+        )
         self._upstream_errors = _Counter(
             own,
             "upstream_errors_total",
-            "Requests that failed at an upstream. kind: HTTP status, no-answer, or stream if the stream broke off.",
+            "Failed attempts at an upstream, also if a fallback answered. kind: HTTP status, unreachable, timeout,"
+            " no-answer, stream if the reply broke off, or circuit-open if the request was not sent.",
             "upstream",
+            "model",
             "kind",
         )
         self._held_back = _Gauge(own, "held_back_bytes", "Text buffered until the parser can classify it.")
@@ -95,6 +146,26 @@ class Metrics:
         )
         self._retry_budgets = _StatusMetric("retry_budget", "Retries left for an upstream.", "upstream")
         self._tokens = _Counter(own, "tokens_total", "Tokens reported by upstreams.", "direction")
+        self._model_requests = _Counter(
+            own,
+            "model_requests_total",
+            "Finished requests by the name of the client's key, by upstream and model.",
+            "client",
+            "upstream",
+            "model",
+            "outcome",
+            max_series=_MAX_MODEL_SERIES,
+        )
+        self._model_tokens = _Counter(
+            own,
+            "model_tokens_total",
+            "Tokens reported by upstreams, by the name of the client's key, by upstream and model.",
+            "client",
+            "upstream",
+            "model",
+            "direction",
+            max_series=_MAX_MODEL_SERIES,
+        )
         self._retries = _Counter(
             own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
         )
@@ -119,6 +190,8 @@ class Metrics:
             self._memory_use,
             self._connections,
             self._tokens,
+            self._model_requests,
+            self._model_tokens,
             self._retries,
             self._retry_budgets,
             self._circuit_openings,
@@ -152,13 +225,26 @@ class Metrics:
         if exchange.calls:
             self._calls.add(exchange.calls, exchange.dialect)
         for finding_kind, count in Counter(finding.kind for finding in exchange.findings).items():
-            self._findings.add(count, finding_kind)
-        if exchange.outcome == "upstream-failed":
-            self._upstream_errors.add(1, upstream, _upstream_error_kind(exchange.upstream_status))
-        if exchange.usage and not exchange.usage.estimated:
-            self._tokens.add(exchange.usage.input, "input")
-            self._tokens.add(exchange.usage.output, "output")
+            self._findings.add(count, finding_kind, severity_of(finding_kind))
+        for attempt in exchange.failed_attempts:
+            model = self._model_labels.label(attempt.model, is_rejected=attempt.kind in REJECTED_KINDS)
+            self._upstream_errors.add(1, attempt.upstream, model, attempt.kind)
+        usage = exchange.usage if exchange.usage and not exchange.usage.estimated else None
+        if usage:
+            self._tokens.add(usage.input, "input")
+            self._tokens.add(usage.output, "output")
+        if exchange.upstream_model:
+            self._record_model(exchange, usage)
         self._retries.add(max(0, exchange.attempts - 1))
+
+    def _record_model(self, exchange: ExchangeRecord, usage: Usage | None) -> None:
+        is_rejected = str(exchange.upstream_status) in REJECTED_KINDS
+        model = self._model_labels.label(exchange.upstream_model, is_rejected=is_rejected)
+        labels = (exchange.client, exchange.upstream, model)
+        self._model_requests.add(1, *labels, exchange.outcome)
+        if usage:
+            self._model_tokens.add(usage.input, *labels, "input")
+            self._model_tokens.add(usage.output, *labels, "output")
 
     def record_circuit_open(self, upstream: str) -> None:
         self._circuit_openings.add(1, upstream)
@@ -179,7 +265,7 @@ class Metrics:
             status: The status of the gateway. It must be made before: what it no longer counts as open is counted.
             known_models: Names of upstream and model that the settings list.
         """
-        totals = _sum_series(self._memory.regions)
+        totals = _sum_series(self._memory.regions, {metric.name: metric.max_series for metric in self._metrics})
         totals |= {metric.name: series for metric, series in self._status_series(status, known_models)}
         return "".join(
             line + "\n" for metric in self._metrics for line in metric.lines(totals.get(metric.name, {}))
@@ -201,7 +287,7 @@ class Metrics:
         }
         circuits |= {(circuit.upstream, circuit.model): [1] for circuit in status.open_circuits}
         if status.more_open_circuits:
-            circuits["other", "other"] = [status.more_open_circuits]
+            circuits[OTHER, OTHER] = [status.more_open_circuits]
         yield self._circuits, circuits
 
 
@@ -210,12 +296,6 @@ def reset_gauges(region: SeriesRegion) -> None:
     for key, values in _metric_series(region):
         if key.metric_type == "gauge":
             values[0] = 0.0
-
-
-def _upstream_error_kind(status: int) -> str:
-    if not status:
-        return "no-answer"
-    return str(status) if 400 <= status < 600 else "stream"
 
 
 class _SeriesKey(NamedTuple):
@@ -260,7 +340,7 @@ class _OwnSeries:
         self, metric: _Metric, label_values: tuple[str, ...], series: dict[tuple[str, ...], memoryview[float]]
     ) -> memoryview[float]:
         other = _other_labels(label_values)
-        for candidate in (_bounded_labels(series, label_values), other):
+        for candidate in (_bounded_labels(series, label_values, metric.max_series), other):
             if candidate in series:
                 return series[candidate]
             key = _encode_key(_SeriesKey(metric.metric_type, metric.name, candidate))
@@ -276,6 +356,7 @@ class _Metric(ABC):
 
     width = 1
     """Number of values per series."""
+    max_series = _MAX_SERIES
 
     def __init__(self, name: str, metric_type: str, help_text: str, *labels: str) -> None:
         self.name = f"interlingua_{name}"
@@ -322,8 +403,9 @@ class _StatusMetric(_Metric):
 
 
 class _Counter(_Metric):
-    def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str) -> None:
+    def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str, max_series: int = _MAX_SERIES) -> None:
         super().__init__(name, "counter", help_text, *labels)
+        self.max_series = max_series
         self._own = own
         if not labels:
             self.add(0)  # a series without labels is reported from the start
@@ -371,24 +453,29 @@ class _Histogram(_Metric):
         yield "_count", {}, sum(counts)
 
 
-def _sum_series(regions: Sequence[SeriesRegion]) -> dict[str, dict[tuple[str, ...], list[float]]]:
+def _sum_series(
+    regions: Sequence[SeriesRegion], max_series: Mapping[str, int]
+) -> dict[str, dict[tuple[str, ...], list[float]]]:
     """Return the sums over all workers, by the name of the metric and the label values."""
     totals: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for region in regions:
         for key, values in _metric_series(region):
             series = totals.setdefault(key.metric, {})
-            total = series.setdefault(_bounded_labels(series, key.label_values), [0.0] * len(values))
+            limit = max_series.get(key.metric, _MAX_SERIES)
+            total = series.setdefault(_bounded_labels(series, key.label_values, limit), [0.0] * len(values))
             total[:] = map(add, total, values)
     return totals
 
 
-def _bounded_labels(series: Collection[tuple[str, ...]], label_values: tuple[str, ...]) -> tuple[str, ...]:
-    is_known = label_values in series or len(series) < _MAX_SERIES
+def _bounded_labels(
+    series: Collection[tuple[str, ...]], label_values: tuple[str, ...], max_series: int
+) -> tuple[str, ...]:
+    is_known = label_values in series or len(series) < max_series
     return label_values if is_known else _other_labels(label_values)
 
 
 def _other_labels(label_values: tuple[str, ...]) -> tuple[str, ...]:
-    return ("other",) * len(label_values)
+    return (OTHER,) * len(label_values)
 
 
 def _escape_label(text: str) -> str:

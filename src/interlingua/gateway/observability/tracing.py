@@ -26,7 +26,7 @@ API_MODULE, SDK_MODULE, EXPORT_MODULE = (
     "opentelemetry.sdk.trace.export",
 )
 OTLP_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-_RECORD_ATTRIBUTES = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
+_RECORD_ATTRIBUTES = ("id", "client", "wire", "model", "upstream", "dialect", "calls", "attempts")
 
 
 class Tracer:

@@ -10,6 +10,7 @@ from interlingua.errors import BadInput
 from interlingua.gateway.observability.capture_writer import check_capture_folder
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.tracing import check_tracing
+from interlingua.gateway.processes import terminal
 from interlingua.gateway.processes.supervisor import Supervisor
 from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.routing.routes import routes_for
@@ -25,6 +26,10 @@ def check_settings(loaded: LoadedSettings) -> None:
     routes_for(loaded)
     check_certificates(loaded.settings)
     check_tracing(loaded.settings)
+    if loaded.settings.cassettes:
+        from interlingua.gateway.cassettes.check import check_cassettes
+
+        check_cassettes(loaded)
     if loaded.settings.capture:
         check_capture_folder(loaded.settings.capture)
     if loaded.settings.log.file:
@@ -69,9 +74,10 @@ def serve(
         check_settings(reloaded)
         return reloaded
 
+    stops_on_hangup = terminal.stops_on_hangup()
     # Signal handlers are not installed yet. Until then a signal must not end a gateway that is starting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     if len(sockets) == 1:
-        Worker(loaded, sockets[0], seal_key, reload).run()
+        Worker(loaded, sockets[0], seal_key, reload, stops_on_hangup=stops_on_hangup).run()
     else:
-        Supervisor(loaded, sockets, seal_key, reload).run()
+        Supervisor(loaded, sockets, seal_key, reload, stops_on_hangup=stops_on_hangup).run()

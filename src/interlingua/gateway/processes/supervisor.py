@@ -56,7 +56,10 @@ class Supervisor:
         sockets: list[socket.socket],
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
+        *,
+        stops_on_hangup: bool = False,
     ) -> None:
+        self._stops_on_hangup = stops_on_hangup
         self._loaded = loaded
         self._sockets = sockets
         self._seal_key = seal_key
@@ -88,7 +91,7 @@ class Supervisor:
                 failed += self._replace_dead_workers()
             elif received == signal.SIGALRM:
                 self._tick()
-            elif received == signal.SIGHUP:
+            elif received == signal.SIGHUP and not self._stops_on_hangup:
                 self._reload_settings()
             else:
                 self._stop()
@@ -143,6 +146,7 @@ class Supervisor:
             WorkerMemory(self._memory, index),
             self._lifeline_reader,
             heartbeat,
+            stops_on_hangup=self._stops_on_hangup,
         )
         try:
             os.close(self._lifeline_writer)

@@ -1,4 +1,4 @@
-"""Worker process: serves requests, reloads settings on SIGHUP, and stops gracefully."""
+"""Worker process: serves requests, reloads settings on SIGHUP or ends with its terminal, and stops gracefully."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class Worker:
         memory: The memory that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
         heartbeat: The heartbeat that the parent reads. None if there is no parent.
+        stops_on_hangup: Whether SIGHUP stops the gateway, because its terminal was closed, instead of a reload.
     """
 
     def __init__(
@@ -59,7 +60,10 @@ class Worker:
         memory: WorkerMemory | None = None,
         parent_pipe: int | None = None,
         heartbeat: Heartbeat | None = None,
+        *,
+        stops_on_hangup: bool = False,
     ) -> None:
+        self._stops_on_hangup = stops_on_hangup
         self._loaded = loaded
         self._listener = listener
         self._seal_key = seal_key
@@ -140,16 +144,21 @@ class Worker:
 
     @property
     def _stop_signals(self) -> list[signal.Signals]:
-        """Signals that stop the worker. With a parent, SIGINT from the terminal is left to the parent."""
-        return [signal.SIGTERM] if self._parent_pipe is not None else [signal.SIGTERM, signal.SIGINT]
+        """Signals that stop the worker. With a parent, signals from the terminal are left to the parent."""
+        if self._parent_pipe is not None:
+            return [signal.SIGTERM]
+        return [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if self._stops_on_hangup else [])]
 
     def _install_signal_handlers(self, gateway: GatewayState) -> asyncio.Event:
         """Unblock signals and return an event that is set when a stop signal arrives or the parent is gone."""
         stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
+        if not self._stops_on_hangup:
+            loop.add_signal_handler(signal.SIGHUP, self._reload_config, gateway)
+        elif self._parent_pipe is not None:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in self._stop_signals:
             loop.add_signal_handler(number, stop_requested.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload_config, gateway)
         if (parent_pipe := self._parent_pipe) is not None:
 
             def on_parent_exit() -> None:

@@ -12,7 +12,7 @@ from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.relay.compaction import has_compaction, is_triggered, refers_to_state, unseal_summaries
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.store import ResponseStore
-from interlingua.gateway.response_store.stored_exchange import StoredExchange, input_items, resolve_input
+from interlingua.gateway.response_store.stored_exchange import StoredExchange, resolve_input
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import ActiveConfig, GatewayState
 from interlingua.wires.http_api import HttpApi
@@ -76,6 +76,8 @@ class ConversationState:
         """
         # An upstream of the client's API may know ids and items that the gateway does not.
         has_same_wire = any(route.upstream.api == client_request.wire for route in routes)
+        if (cassettes := self._gateway.cassettes) is not None:  # so may the upstream of a recording
+            has_same_wire = has_same_wire or cassettes.is_same_wire(client_request.wire)
         if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
             if self._store is not None and not has_same_wire:
                 client_request.body.drop("store")
@@ -102,7 +104,7 @@ class ConversationState:
         stored_exchange = None
         if body.get("store") is not False and not self._compacts:
             input_json = await self._gateway.work_threads.run(
-                client_request.client_id, client_request.body_size, encode_json, input_items(body)
+                client_request.client_id, body_size, encode_json, resolved.own_items
             )
             stored_exchange = StoredExchange(
                 store=store,

@@ -19,10 +19,12 @@ from interlingua.gateway.aiohttp_internals import release_metadata, replace_queu
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge, returned_headers
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare, decoded_size
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
+from interlingua.gateway.observability.failing_models import CIRCUIT_OPEN, FailingModels
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPreparation, UpstreamRequest
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
@@ -48,6 +50,9 @@ MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
 LONG_REPLY_BYTES = 128 * 1024
 """Size of the text of a reply from which on the end of a part of it, which some wires repeat, is not short work."""
+TIMEOUT_STATUS = 504
+BROKEN_STREAM = "stream"
+"""Kind of a failed attempt whose reply broke off or is not complete."""
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
 
@@ -66,6 +71,8 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     settings: Settings
     calibration: EstimateCalibration
     retry_policies: RetryPolicies
+    failing_models: FailingModels
+    redactor: Redactor
     capabilities: CapabilityMemory
     server_probes: ServerProbes
     work_threads: WorkThreads
@@ -81,6 +88,9 @@ class UpstreamReply(msgspec.Struct):
     secret_filter: SecretFilter
     returned_headers: dict[str, str]
     """Headers of the response that the client gets."""
+    content_type: str = ""
+    input_tokens: int = 0
+    """Estimated input tokens that are reported to the client."""
     initial_data: bytes = b""
     """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
     unsent: bytes = b""
@@ -107,10 +117,12 @@ class UpstreamFailover:
         "_calibration",
         "_capabilities",
         "_client_request",
+        "_failing_models",
         "_incomplete_retries_left",
         "_memory",
         "_observer",
         "_record",
+        "_redactor",
         "_request_cache",
         "_retry_policies",
         "_server_probes",
@@ -131,6 +143,8 @@ class UpstreamFailover:
         self._settings = access.settings
         self._calibration = access.calibration
         self._retry_policies = access.retry_policies
+        self._failing_models = access.failing_models
+        self._redactor = access.redactor
         self._capabilities = access.capabilities
         self._server_probes = access.server_probes
         self._work_threads = access.work_threads
@@ -223,13 +237,18 @@ class UpstreamFailover:
         route, retries = upstream_request.route, upstream_request.route.upstream.retries
         retry_policy = self._retry_policies.for_route(route, self._client_request.client_id)
         self._record_route(route)
-        retry_policy.start_request()
+        try:
+            retry_policy.start_request()
+        except UpstreamFailed as error:
+            self._record_failure(route, CIRCUIT_OPEN, str(error))
+            raise
         for attempt in range(1, retries.attempts + 1):
             is_last_attempt = attempt == retries.attempts or not retry_policy.has_retry
             try:
                 reply = await self._send_corrected(upstream_request, is_last=is_last_route and is_last_attempt)
             except UpstreamFailed as error:
                 retry_policy.record_failure(error)
+                self._record_failure(route, _failure_kind(error, self._record.upstream_status), str(error))
                 delay = backoff(retries, attempt, error)
                 if delay is None:
                     raise
@@ -301,6 +320,18 @@ class UpstreamFailover:
         record.upstream, record.upstream_wire, record.upstream_model = route.name, route.upstream.api, route.model
         record.dialect, record.upstream_status = route.dialect_name, 0
 
+    def _record_failure(self, route: Route, kind: str, message: str) -> None:
+        """Record a failed attempt in the exchange record, and for the status of the gateway."""
+        redactor = self._redactor.with_credentials(self._client_request.headers)
+        attempt = FailedAttempt(
+            upstream=route.name,
+            model=route.model,
+            kind=kind,
+            reason=redactor.redact_text(message.removeprefix(f"{route.name}: ")),
+        )
+        self._record.failed_attempts.append(attempt)
+        self._failing_models.record_failure(attempt)
+
     async def _send_once(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
         record, route, timeouts = self._record, upstream_request.route, upstream_request.route.timeouts
         held_before = self._memory.size
@@ -318,7 +349,7 @@ class UpstreamFailover:
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:
             self._memory.resize(held_before)
-            raise UpstreamFailed(f"{route.name}: {error}", 504) from error
+            raise UpstreamFailed(f"{route.name}: {error}", TIMEOUT_STATUS) from error
         except MalformedCall:
             self._memory.resize(held_before)
             raise
@@ -341,16 +372,23 @@ class UpstreamFailover:
             self._observer.on_upstream_request(str(url), headers, body)
         response = await send_request(self._session, route, url, body, headers)
         self._record.upstream_status = response.status
-        receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        content_type = response.headers.get(CONTENT_TYPE, "")
+        receiver = upstream_request.receive(content_type, self._settings.limits.reply)
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)
         secret_filter = SecretFilter(route.upstream, self._report_redacted_key)
-        return UpstreamReply(route, response, receiver, secret_filter, headers_for_client)
+        return UpstreamReply(
+            route, response, receiver, secret_filter, headers_for_client, content_type, upstream_request.input_tokens
+        )
 
     def _report_redacted_key(self) -> None:
         message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"
         self._report("key-redacted", message)
+
+    def record_broken_stream(self, reply: UpstreamReply, message: str) -> None:
+        """Record that the upstream failed after the client received the beginning of the reply."""
+        self._record_failure(reply.route, BROKEN_STREAM, message)
 
     # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -462,6 +500,17 @@ class UpstreamFailover:
 
     def _report(self, finding_kind: str, message: str) -> None:
         self._record.findings.append(Finding(finding_kind, message))
+
+
+def _failure_kind(error: UpstreamFailed, response_status: int) -> str:
+    """Return the kind of a failed attempt. `response_status` is that of the upstream's response; 0 without one."""
+    if error.upstream_status:
+        return str(error.upstream_status)
+    if error.unreachable:
+        return "unreachable"
+    if error.status == TIMEOUT_STATUS:
+        return "timeout"
+    return BROKEN_STREAM if response_status else "no-answer"
 
 
 def carried_over_bytes(translator: Translator) -> int:

@@ -7,19 +7,22 @@ import re
 import time
 import traceback
 from collections.abc import Awaitable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
+import msgspec
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.events import Usage
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import (
     ShuttingDown,
     TooManyRequests,
     error_body,
+    failures_header,
     native_error_body,
     retry_after_header,
     returned_headers,
@@ -30,7 +33,7 @@ from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import NO_TRACE
-from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.observability.traffic_observers import ObserverGroup, TrafficObserver
 from interlingua.gateway.relay.background_reply import start_in_background
 from interlingua.gateway.relay.compaction import send_summary
 from interlingua.gateway.relay.conversation_state import ConversationState, StatefulRequest
@@ -49,6 +52,10 @@ from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
+
+if TYPE_CHECKING:  # loaded only if the settings have a cassette
+    from interlingua.gateway.cassettes.deck import CassetteDeck, Replay
+    from interlingua.gateway.cassettes.recording import CassetteRecording
 
 __all__ = ["Relay"]
 
@@ -89,6 +96,7 @@ class Relay:
         "_gateway",
         "_memory",
         "_observer",
+        "_recording",
         "_reply",
         "_request",
         "_stored_exchange",
@@ -120,6 +128,7 @@ class Relay:
         self._stream: ResponseStream = stream or ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
+        self._recording: CassetteRecording | None = None  # None if the exchange is not recorded
         self._counted_request = counted_request  # None if there are no limits per client
         self._stored_exchange: StoredExchange | None = None  # None if the response is not stored
         self._body_size = 0  # size of the client's body in bytes
@@ -195,15 +204,15 @@ class Relay:
             if self._stored_exchange is not None and client_request.body.get("background") is True:
                 start_task = self._gateway.run_in_background
                 return await start_in_background(self, client_request, self._stored_exchange, start_task)
-            settings = self._config.settings
-            if tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], exchange.id):
+            settings, replay = self._config.settings, await self._find_replay(client_request)
+            if replay is None and (
+                tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], exchange.id)
+            ):
                 body = await client_request.body.decode_in_thread(
                     client_request.client_id, self._gateway.work_threads, self._memory
                 )
-                return await ServerToolLoop(self, client_request, body, tools).run()
-            failover = UpstreamFailover(
-                self._upstream_access(), client_request, self._exchange, self._observer, self._memory
-            )
+                return await ServerToolLoop(self, client_request, body, tools, settings.limits.seals).run()
+            failover, routes = self._open_failover(client_request, routes, replay)
             return await (
                 self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
             )
@@ -236,6 +245,7 @@ class Relay:
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         client_id = self._config.authenticator.check_key(headers)
+        self._exchange.client = self._config.authenticator.client_name(client_id)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
@@ -247,7 +257,7 @@ class Relay:
         state = self._conversation_state()
         body = await self._read_request_body(client_id, state)
         client_request = self._client_request(body, client_id)
-        routes = self._config.routes.find(client_request.model)
+        routes = self._config.routes.find(client_request.model, self._wire)
         if state is not None:
             client_request = self._take_state(await state.resolve(client_request, routes))
         if self._counted_request is not None:
@@ -274,6 +284,8 @@ class Relay:
             settings=self._config.settings,
             calibration=gateway.token_calibration,
             retry_policies=gateway.retry_policies,
+            failing_models=gateway.failing_models,
+            redactor=self._config.redactor,
             capabilities=gateway.capabilities,
             server_probes=gateway.server_probes,
             work_threads=gateway.work_threads,
@@ -358,10 +370,54 @@ class Relay:
     def _example_model(self) -> str:
         return next(iter(self._config.routes.model_ids()), "kimi-k2")
 
+    # ── recorded exchanges ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _find_replay(self, client_request: ClientRequest) -> Replay | None:
+        """Return the recording that answers the request; None if there is none, or if nothing is replayed."""
+        cassettes = self._gateway.cassettes
+        if cassettes is None:
+            return None
+        body = await client_request.body.decode_in_thread(
+            client_request.client_id, self._gateway.work_threads, self._memory
+        )
+        return await cassettes.find(self._wire, body, self._request.headers, self._config.redactor)
+
+    def _open_failover(
+        self, client_request: ClientRequest, routes: list[Route], replay: Replay | None
+    ) -> tuple[UpstreamFailover, list[Route]]:
+        """Return what sends the request, and the routes to try: one with the recorded reply, if it is replayed.
+
+        Raises:
+            CassetteMiss: Only recorded replies are sent, and there is none.
+        """
+        access = self._upstream_access()
+        if replay is not None:
+            client_request, routes = _as_recorded(client_request, replay), [replay.route]
+            access = msgspec.structs.replace(access, session=replay.session or access.session)
+        elif self._gateway.cassettes is not None:
+            self._start_recording(self._gateway.cassettes, client_request)
+        return UpstreamFailover(access, client_request, self._exchange, self._observer, self._memory), routes
+
+    def _start_recording(self, cassettes: CassetteDeck, client_request: ClientRequest) -> None:
+        """Record the exchange. Raises CassetteMiss if only recorded replies are sent."""
+        self._recording = cassettes.start_recording(
+            wire=self._wire,
+            body=client_request.body.decode(),
+            headers=self._request.headers,
+            redactor=self._config.redactor,
+            reply_id=client_request.reply_id,
+            created=client_request.created,
+            exchange_id=self._exchange.id,
+        )
+        observers = [observer for observer in (self._observer, self._recording) if observer is not None]
+        self._observer = ObserverGroup(*observers)
+
     # ── to the client ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _relay_complete(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         self._reply = reply = await failover.open_reply(routes)
+        if self._recording is not None:
+            self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
         self._memory.resize(len(reply.initial_data))
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
@@ -372,6 +428,8 @@ class Relay:
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         async with EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers):
             self._reply = reply = await failover.open_reply(routes)
+        if self._recording is not None:
+            self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
         try:
             await self._pump(failover, reply)
             response = await self._with_send_timeout(self._stream.end())
@@ -436,6 +494,7 @@ class Relay:
                 "upstream-failed",
                 self._redactor.redact_text(failure.message),
             )
+            failover.record_broken_stream(reply, failure.message)
 
     def _keep_alive(self) -> None:
         self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
@@ -453,6 +512,8 @@ class Relay:
 
     async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
         """Send the error: as an error response, or as the last frame of a stream that has already started."""
+        if self._recording is not None:
+            self._recording.on_failure(error)
         self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
@@ -554,6 +615,8 @@ class Relay:
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        if exchange.failed_attempts:
+            headers["x-interlingua-failed"] = failures_header(exchange.failed_attempts)
         if self._reply is not None:
             headers |= self._redact_headers(self._reply.returned_headers)
         upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
@@ -577,11 +640,8 @@ class Relay:
             exchange.findings += translator.findings
             stats = translator.tally
             exchange.calls, exchange.usage, exchange.upstream_id = stats.calls, stats.usage, stats.upstream_id
-            if stats.usage is not None and exchange.outcome == "ok":
-                route = self._reply.route
-                self._gateway.token_calibration.record_usage(
-                    exchange.estimated_tokens, stats.usage, route.name, route.model
-                )
+            if exchange.outcome == "ok":
+                self._record_complete_reply(self._reply.route, stats.usage)
             exchange.stop_reason = stats.stop.reason if stats.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
@@ -590,3 +650,22 @@ class Relay:
         self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
+
+    def _record_complete_reply(self, route: Route, usage: Usage | None) -> None:
+        self._gateway.failing_models.record_success(route.name, route.model)
+        if usage is not None:
+            self._gateway.token_calibration.record_usage(
+                self._exchange.estimated_tokens, usage, route.name, route.model
+            )
+
+
+def _as_recorded(client_request: ClientRequest, replay: Replay) -> ClientRequest:
+    """Return the request with the ids and times of the recording, so that its reply has the same."""
+    reply = replay.exchange.reply
+    return msgspec.structs.replace(
+        client_request,
+        reply_id=replay.reply_id or client_request.reply_id,
+        created=reply.created or client_request.created,
+        clock=lambda: reply.completed,
+        input_tokens=reply.input_tokens,
+    )

@@ -65,11 +65,10 @@ async def find_tools_to_run(
 def _web_access(
     gateway: GatewayState, settings: Settings, client_request: ClientRequest, exchange_id: str
 ) -> WebAccess:
-    assert gateway.session is not None, "the session is opened before the gateway listens"
     return WebAccess(
-        settings.web_search,
+        gateway.search_engine(settings.web_search),
+        settings.web_search.results,
         settings.web_fetch,
-        gateway.session,
         lambda problem: gateway.log.error("web search failed", id=exchange_id, problem=problem),
         lambda: given_texts(client_request.body.decode()),
     )
@@ -91,14 +90,23 @@ class ServerToolLoop:
         client_request: Its request.
         body: The body of its request.
         tools: The tools that the gateway runs, by name.
+        max_seal_bytes: Maximum size of what is sealed in the request, unpacked.
+
+    Raises:
+        TooLarge: What is sealed in the request exceeds the maximum size.
     """
 
     def __init__(
-        self, client: ClientSide, client_request: ClientRequest, body: Json, tools: Mapping[str, ServerTool]
+        self,
+        client: ClientSide,
+        client_request: ClientRequest,
+        body: Json,
+        tools: Mapping[str, ServerTool],
+        max_seal_bytes: int,
     ) -> None:
         self._client = client
         self._is_stream = client_request.stream
-        self._rounds = start_rounds(client_request.wire, body, tools, client_request.seal_key)
+        self._rounds = start_rounds(client_request.wire, body, tools, client_request.seal_key, max_seal_bytes)
         self._reply_id = client_request.reply_id
         self._echo = repeated_fields(client_request)
         """The reply repeats the client's request, because a round has other tools."""

@@ -63,6 +63,10 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """Fields that the reply repeats, if they differ from those of the body."""
     trace_headers: Mapping[str, str] = {}
     """Headers of the gateway's own trace for every upstream; empty without tracing."""
+    clock: Callable[[], float] = time.time
+    """Clock for times in the reply: that of the recording, if the reply is replayed."""
+    input_tokens: int = 0
+    """Estimated input tokens, if they are known already: those of a recorded reply."""
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
@@ -167,7 +171,7 @@ class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
             served_as=client_request.model if client_request.model != route.model else "",
             reply_id=client_request.reply_id,
             created=client_request.created,
-            clock=time.time,
+            clock=client_request.clock,
             echo=client_request.echo,
             seal_key=client_request.seal_key,
         )
@@ -199,6 +203,8 @@ class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
         names = route.name, route.model
         if traits.reports_usage_on_request and client_request.stream and not _requests_usage(client_request.body):
             return 0
+        if client_request.input_tokens:
+            return client_request.input_tokens
         is_first = client_request.stream and traits.reports_input_first and client_request.wire != route.upstream.api
         expected = estimate() if calibration.needs_comparison(*names) or is_first else None
         self.record.estimated_tokens = expected or 0

@@ -91,6 +91,8 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request whose input has everything that it refers to."""
 
     body: Json
+    own_items: list[Any]
+    """Input items of the request itself, without those of earlier responses. References are replaced."""
     added_bytes: int
     """Size of the stored items that were added to its input, as JSON."""
     previous: str
@@ -140,7 +142,11 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     added_bytes += sum(len(stored.input) + len(stored.response) for stored in chain)
     is_known = bool(chain)
     return ResolvedRequest(
-        body=body, added_bytes=added_bytes, previous=previous if is_known else "", conversation=conversation
+        body=body,
+        own_items=items,
+        added_bytes=added_bytes,
+        previous=previous if is_known else "",
+        conversation=conversation,
     )
 
 
@@ -157,9 +163,9 @@ def output_items(stored: StoredResponse) -> list[Any]:
 
 
 def item_ids(input: bytes, response: Json) -> Iterable[str]:
-    """Return the ids of all items of a response and of its input."""
+    """Return the ids of all items of a response and of its input. A reference is not the item that it names."""
     for item in (*_read_list(input), *as_list(response.get("output"))):
-        if isinstance(id := as_dict(item).get("id"), str):
+        if isinstance(id := as_dict(item).get("id"), str) and not _is_reference(item):
             yield id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from yaml.representer import SafeRepresenter
@@ -13,7 +14,7 @@ from interlingua.gateway.routing.model_patterns import match_wildcards, most_spe
 from interlingua.gateway.settings.schema import Settings
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["DialectChoice", "ModelDialects"]
+__all__ = ["DETECT", "DialectChoice", "ModelDialects", "find_dialect_problems"]
 
 AUTO: Literal["auto"] = "auto"
 DETECT: Literal["detect"] = "detect"
@@ -22,10 +23,11 @@ DialectChoice: TypeAlias = Dialect | Literal["detect"]
 
 
 class ModelDialects:
+    """Dialects of the settings, which must have no problems (`find_dialect_problems`)."""
+
     def __init__(self, settings: Settings) -> None:
         self._custom = [_custom_dialect(name, settings.dialects[name]) for name in settings.dialects]
         self._by_name = {dialect.name: dialect for dialect in (*list_dialects(), *self._custom)}
-        self._check_settings(settings)
         patterns = most_specific_first(settings.overrides)
         self._overrides = [(pattern.lower(), settings.overrides[pattern]) for pattern in patterns]
 
@@ -33,6 +35,10 @@ class ModelDialects:
     def native(self) -> list[Dialect]:
         """Dialects that write tool calls as text."""
         return [dialect for dialect in self._by_name.values() if dialect.shape is not None]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._by_name)
 
     def get(self, name: str) -> Dialect | None:
         return self._by_name.get(name)
@@ -54,19 +60,28 @@ class ModelDialects:
             return self._by_name[override]
         return next((dialect for dialect in self._custom if dialect.speaks(model)), None) or dialect_for(model)
 
-    def _check_settings(self, settings: Settings) -> None:
-        for name, upstream in settings.upstreams.items():
-            self._check_name(("upstreams", name, "dialect"), upstream.dialect)
-        for id, model in settings.models.items():
-            if not isinstance(model, str) and model.dialect:
-                self._check_name(("models", id, "dialect"), model.dialect)
-        for pattern, name in settings.overrides.items():
-            self._check_name(("overrides", pattern), name)
 
-    def _check_name(self, path: tuple[str, ...], name: str) -> None:
-        valid_names = (*self._by_name, AUTO, DETECT)
+def find_dialect_problems(settings: Settings) -> Iterator[BadSetting]:
+    """Yield an error for each custom dialect that is wrong, and for each name of a dialect that does not exist."""
+    for name, fields in settings.dialects.items():
+        try:
+            _custom_dialect(name, fields)
+        except BadSetting as error:
+            yield error
+    valid_names = (*(dialect.name for dialect in list_dialects()), *settings.dialects, AUTO, DETECT)
+    for path, name in _dialect_references(settings):
         if name not in valid_names:
-            raise BadSetting(path, f"no dialect is called {name!r}", suggestion_hint(name, valid_names))
+            yield BadSetting(path, f"no dialect is called {name!r}", suggestion_hint(name, valid_names))
+
+
+def _dialect_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, upstream in settings.upstreams.items():
+        yield ("upstreams", name, "dialect"), upstream.dialect
+    for id, model in settings.models.items():
+        if not isinstance(model, str) and model.dialect:
+            yield ("models", id, "dialect"), model.dialect
+    for pattern, name in settings.overrides.items():
+        yield ("overrides", pattern), name
 
 
 def _custom_dialect(name: str, fields: dict[str, object]) -> Dialect:

@@ -61,23 +61,27 @@ class ModelIds:
         self._patterns = most_specific_first(id for id in self._table if WILDCARD in id)
         self._tiers = settings.tiers
         self.default = _default_upstream(settings)
+        self._api_defaults = _api_defaults(settings)
         self.listed_ids = [id for id in self._table if WILDCARD not in id]
         """Ids and aliases of the table, without patterns."""
         self.tier_ids = [f"{TIER_PREFIX}{tier}" for tier in self._tiers]
         """Ids of the tiers for the model list."""
-        self._check_settings(settings)
 
-    def find(self, id: str) -> list[ModelTarget]:
-        """Return the target of the id and its fallbacks, in order. The list is empty if the id is unknown."""
+    def find(self, id: str, api: str = "") -> list[ModelTarget]:
+        """Return the target of the id and its fallbacks, in order. The list is empty if the id is unknown.
+
+        `api` is the API of the client, if it is known.
+        """
         if self._table_key(id) is not None:
             return list(self._resolve_chain(id, set()))
         for tier, target in self._tiers.items():
             if _is_tier(id.lower(), tier):
-                return list(self._resolve_chain(target, set())) or self._default_target(target)
-        return self._default_target(id)
+                return list(self._resolve_chain(target, set())) or self._default_target(target, api)
+        return self._default_target(id, api)
 
-    def _default_target(self, id: str) -> list[ModelTarget]:
-        return [ModelTarget(Model(upstream=self.default), id)] if self.default and id else []
+    def _default_target(self, id: str, api: str) -> list[ModelTarget]:
+        default = self._api_defaults.get(api, self.default)
+        return [ModelTarget(Model(upstream=default), id)] if default and id else []
 
     def _resolve_chain(self, id: str, seen: set[str], path: tuple[str, ...] = ()) -> Iterator[ModelTarget]:
         """Yield the target of this id and, recursively, of its fallbacks; each id once.
@@ -102,47 +106,64 @@ class ModelIds:
 
     # ── checks of the table ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_settings(self, settings: Settings) -> None:
+    def find_problems(self, settings: Settings) -> Iterator[BadSetting]:
+        """Yield an error for each name that does not exist, and for each wrong pattern."""
+        if settings.default and settings.default not in settings.upstreams:
+            hint = suggestion_hint(settings.default, settings.upstreams)
+            yield BadSetting(("default",), f"no upstream is called {settings.default!r}", hint)
         for id, entry in self._table.items():
-            if isinstance(entry, str):
-                self._check_alias(id, entry)
-            else:
-                self._check_entry(id, entry, settings)
+            yield from (
+                self._check_alias(id, entry) if isinstance(entry, str) else self._check_entry(id, entry, settings)
+            )
         for tier, target in self._tiers.items():
             if not (target and (self.default or self._table_key(target))):
-                raise BadSetting(("tiers", tier), f"no model is called {target!r}", self._hint(target))
+                yield BadSetting(("tiers", tier), f"no model is called {target!r}", self._hint(target))
 
-    def _check_entry(self, id: str, entry: Model, settings: Settings) -> None:
+    def find_doubtful_tiers(self) -> Iterator[BadSetting]:
+        """Yield a warning for each tier whose model is not in the table, but resembles one that is.
+
+        The default upstream gets such a model under the name in the settings, and may know it.
+        """
+        for tier, target in self._tiers.items():
+            hint = suggestion_hint(target, self._table) if self.default and self._table else ""
+            if hint.startswith("did you mean") and self._table_key(target) is None:
+                problem = f"{target!r} is not in `models`, so it goes to {self.default} under this name"
+                yield BadSetting(("tiers", tier), problem, hint)
+
+    def _check_entry(self, id: str, entry: Model, settings: Settings) -> Iterator[BadSetting]:
         path = ("models", id)
         if entry.upstream not in settings.upstreams:
-            raise BadSetting(
+            yield BadSetting(
                 (*path, "upstream"),
                 f"no upstream is called {entry.upstream!r}",
                 suggestion_hint(entry.upstream, settings.upstreams),
             )
         if entry.model.count(WILDCARD) > id.count(WILDCARD):
-            raise BadSetting((*path, "model"), f"{entry.model!r} has more `*` than the id", _WILDCARD_HINT)
+            yield BadSetting((*path, "model"), f"{entry.model!r} has more `*` than the id", _WILDCARD_HINT)
         for fallback in entry.fallback:
-            self._check_target((*path, "fallback"), id, fallback)
+            yield from self._check_target((*path, "fallback"), id, fallback)
 
-    def _check_alias(self, id: str, target: str) -> None:
+    def _check_alias(self, id: str, target: str) -> Iterator[BadSetting]:
         path, visited = ("models", id), [id]
         entry: Model | str = target
         while isinstance(entry, str):
-            self._check_target(path, visited[-1], entry)
+            if problems := list(self._check_target(path, visited[-1], entry)):
+                yield from problems
+                return
             key = self._table_key(entry)
             assert key is not None
             if key in visited:
                 loop = " → ".join((*visited, key))
-                raise BadSetting(path, f"circular alias: {loop}", "give one of them an `upstream`")
+                yield BadSetting(path, f"circular alias: {loop}", "give one of them an `upstream`")
+                return
             visited.append(key)
             entry = self._table[key]
 
-    def _check_target(self, path: tuple[str, ...], id: str, target: str) -> None:
+    def _check_target(self, path: tuple[str, ...], id: str, target: str) -> Iterator[BadSetting]:
         if target.count(WILDCARD) > id.count(WILDCARD):
-            raise BadSetting(path, f"{target!r} has more `*` than the id", _WILDCARD_HINT)
-        if self._table_key(target) is None:
-            raise BadSetting(path, f"no entry of `models` is called {target!r}", self._hint(target))
+            yield BadSetting(path, f"{target!r} has more `*` than the id", _WILDCARD_HINT)
+        elif self._table_key(target) is None:
+            yield BadSetting(path, f"no entry of `models` is called {target!r}", self._hint(target))
 
     def _hint(self, id: str) -> str:
         return suggestion_hint(id, self._table) if self._table else "add it to `models` with its upstream"
@@ -151,13 +172,17 @@ class ModelIds:
 def _default_upstream(settings: Settings) -> str:
     """Return the upstream for ids that match nothing else, or "" if there is none."""
     if settings.default and settings.default not in settings.upstreams:
-        raise BadSetting(
-            ("default",),
-            f"no upstream is called {settings.default!r}",
-            suggestion_hint(settings.default, settings.upstreams),
-        )
+        return ""
     only_upstream = list(settings.upstreams) if len(settings.upstreams) == 1 else [""]
     return settings.default or only_upstream[0]
+
+
+def _api_defaults(settings: Settings) -> dict[str, str]:
+    for api, name in settings.api_defaults.items():
+        if name not in settings.upstreams:
+            hint = suggestion_hint(name, settings.upstreams)
+            raise BadSetting(("api_defaults", api), f"no upstream is called {name!r}", hint)
+    return {str(api): name for api, name in settings.api_defaults.items()}
 
 
 def _fill_wildcards(target: str, matches: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_json
 from interlingua.core.reasoning_signatures import read_value_envelope, write_value_envelope
 from interlingua.core.tools import NO_TOOL_FOUND_TEXT, Tool
+from interlingua.gateway.server_tools.citations import find_citations
 from interlingua.gateway.server_tools.server_tool import (
     ERROR_TEXT,
     Json,
@@ -41,6 +42,8 @@ RESULT_TYPES: dict[ServerToolKind, str] = {
 }
 """Types of the blocks with the outcome."""
 USAGE_FIELDS: dict[ServerToolKind, str] = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
+MAX_CITED_CHARS = 150
+"""Length of the text that a citation quotes, as the API defines it."""
 SEAL_PURPOSE = "web_search"
 """Stands for the wire in the envelopes of excerpts, so that they are not taken for thinking."""
 _FORCED_CHOICES = ("any", "tool")
@@ -115,6 +118,7 @@ class MessagesRounds:
         self._message: Json = {}
         self._content: list[Json] = []
         self._texts: dict[str, list[str]] = {}  # of the open block, by field
+        self._pages: list[Page] = []  # that a web search has found
         self._first_index = 0  # of this round
         self._stop: Json = {}
         self._usages: list[Json] = []  # of each round
@@ -222,7 +226,7 @@ class MessagesRounds:
                 return self._write_shifted(event)
             case "content_block_stop":
                 self._end_block()
-                return self._write_shifted(event)
+                return self._write_citations(event) + self._write_shifted(event)
             case "message_delta":
                 self._stop = as_dict(event.get("delta"))
                 self._usages[-1] |= as_dict(event.get("usage"))
@@ -270,6 +274,25 @@ class MessagesRounds:
         if block.get("type") == "server_tool_use":
             self.calls.append(ServerCall(block["id"], self._tools[block["name"]], as_dict(block.get("input"))))
 
+    def _write_citations(self, event: Json) -> bytes:
+        """Return the frames for the pages that the text of the last block names."""
+        block = self._content[-1]
+        if block.get("type") != "text" or not self._pages:
+            return b""
+        found = [citation.page for citation in find_citations(str(block.get("text") or ""), self._pages)]
+        citations = [self._citation(page) for page in dict.fromkeys(found)]
+        if citations:
+            block["citations"] = citations
+        deltas = ({"type": "citations_delta", "citation": citation} for citation in citations)
+        return b"".join(
+            self._write_shifted({**event, "type": "content_block_delta", "delta": delta}) for delta in deltas
+        )
+
+    def _citation(self, page: Page) -> Json:
+        sealed = write_value_envelope(page.url, SEAL_PURPOSE, "", self._seal_key)
+        fields = {"url": page.url, "title": page.title, "encrypted_index": sealed}
+        return {"type": "web_search_result_location", **fields, "cited_text": page.text[:MAX_CITED_CHARS]}
+
     def _write_shifted(self, event: Json) -> bytes:
         return _write_frame({**event, "index": self._first_index + int(event.get("index") or 0)})
 
@@ -289,6 +312,7 @@ class MessagesRounds:
             references = [{"type": "tool_reference", "tool_name": tool.name} for tool in outcome.found]
             content = {"type": "tool_search_tool_search_result", "tool_references": references}
         elif call.tool.kind == "web_search":
+            self._pages += outcome.pages
             content = [self._search_result(page) for page in outcome.pages]
         else:
             content = _fetch_result(outcome.pages[0])

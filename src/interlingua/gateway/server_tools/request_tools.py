@@ -51,8 +51,10 @@ def runs_server_tools(wire: str, profile: Profile) -> bool:
     return wire == RESPONSES or profile.name == UNKNOWN or profile.tool_search
 
 
-def start_rounds(wire: str, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes) -> Rounds:
-    """Return the rounds of a reply to this request."""
+def start_rounds(
+    wire: str, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes, max_seal_bytes: int
+) -> Rounds:
+    """Return the rounds of a reply to this request. Raises TooLarge."""
     if wire == MESSAGES:
         return messages_rounds.MessagesRounds(body, tools, seal_key)
-    return responses_rounds.ResponsesRounds(body, tools)
+    return responses_rounds.ResponsesRounds(body, tools, seal_key, max_seal_bytes)

@@ -8,11 +8,15 @@ from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_json, write_json
+from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
+from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.server_tools.citations import Citation, find_citations
 from interlingua.gateway.server_tools.server_tool import (
     ERROR_TEXT,
     Json,
     Outcome,
+    Page,
     ServerCall,
     ServerTool,
     pages_text,
@@ -25,13 +29,16 @@ from interlingua.wires.streaming.sse import encode_event
 __all__ = ["ResponsesRounds", "find_server_tools"]
 
 WEB_SEARCH = "web_search"
+SEAL_PURPOSE = "web_search_call"
+"""Stands for the wire in the envelopes of results, so that they are not taken for thinking."""
 RESULTS_NOT_KEPT = "[the results of this search are not kept; search again if you need them]"
-"""Results of a web search in an earlier reply: the API has no place for them in its items."""
+"""Result of a web search in an earlier reply whose sealed results the client has not sent back."""
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FINAL_TYPES = ("response.completed", "response.incomplete")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
+_ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
 def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, ServerTool]:
@@ -61,19 +68,33 @@ def _deferred_tools(tools: list[Json]) -> list[Tool]:
 class ResponsesRounds:
     """Rounds of one reply. See `Rounds`.
 
+    The items of the API have no place for the results of a web search. So they are sealed into a reasoning item of
+    their own behind the search, which clients send back with the conversation.
+
     Args:
         body: The client's request.
         tools: The tools that the gateway runs, by the name of their function.
+        seal_key: Key of the client's envelopes.
+        max_seal_bytes: Maximum size of all sealed results in the request, unpacked.
+
+    Raises:
+        TooLarge: The sealed results exceed the maximum size.
     """
 
-    def __init__(self, body: Json, tools: Mapping[str, ServerTool]) -> None:
+    def __init__(self, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes, max_seal_bytes: int) -> None:
+        given = body.get("input")
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
+        self._given_items, self._result_texts = _unseal_results(items, seal_key, max_seal_bytes)
+        """The conversation, and the results of its searches, by the id of their item."""
+        self._seal_key = seal_key
+        self._pages: list[Page] = []  # that this reply has found
+        self._annotations: dict[tuple[object, object], list[Json]] = {}  # of texts, by item and part
         self._body = body
         self._tools = tools
         self._response: Json = {}
         self._first_response: Json = {}
         self._items: list[Json] = []
         self._searches: dict[str, int] = {}  # index of each web search, by the id of the function call
-        self._result_texts: dict[str, str] = {}  # of web searches, by the id of their item
         self._first_index = 0  # of this round
         self._sequence_number = 0
         self._usages: list[Json] = []  # of each round
@@ -83,13 +104,11 @@ class ResponsesRounds:
     def start_round(self) -> Json:
         self._first_index = len(self._items)
         self.calls, self.needs_client, self.is_complete = [], False, False
-        given = self._body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
         request = {
             **self._body,
             "stream": True,
             "store": False,
-            "input": list(_items_for_model([*items, *self._items], self._result_texts)),
+            "input": list(_items_for_model([*self._given_items, *self._items], self._result_texts)),
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         choice = request.get("tool_choice")
@@ -132,7 +151,26 @@ class ResponsesRounds:
                 self._items.append(event["item"])
         if "output_index" in event:
             event = {**event, "output_index": self._index_of(event)}
-        return self._write_frame(event)
+        annotations = self._write_annotations(event) if event_type == "response.output_text.done" else b""
+        if event_type == "response.content_part.done":
+            part = self._annotate(as_dict(event.get("part")), event.get("item_id"), event.get("content_index"))
+            event = {**event, "part": part}
+        return annotations + self._write_frame(event)
+
+    def _write_annotations(self, event: Json) -> bytes:
+        """Return the frames for the pages that a text names."""
+        found = find_citations(str(event.get("text") or ""), self._pages) if self._pages else []
+        annotations = [_url_citation(citation) for citation in found]
+        self._annotations[event.get("item_id"), event.get("content_index")] = annotations
+        place = {key: event.get(key) for key in ("item_id", "output_index", "content_index")}
+        return b"".join(
+            self._write_frame({"type": _ANNOTATION_ADDED, **place, "annotation_index": n, "annotation": annotation})
+            for n, annotation in enumerate(annotations)
+        )
+
+    def _annotate(self, part: Json, item_id: object, index: object) -> Json:
+        annotations = self._annotations.get((item_id, index))
+        return {**part, "annotations": annotations} if annotations else part
 
     def _index_of(self, event: Json) -> int:
         return self._first_index + int(event.get("output_index") or 0)
@@ -174,6 +212,9 @@ class ResponsesRounds:
     def _item_for_client(self, item: Json) -> Json:
         if item.get("type") == "tool_search_call" and TOOL_SEARCH in self._tools:
             return {**item, "execution": "server", "call_id": None}
+        if item.get("type") == "message" and self._annotations:
+            parts = [as_dict(part) for part in as_list(item.get("content"))]
+            return {**item, "content": [self._annotate(part, item.get("id"), n) for n, part in enumerate(parts)]}
         return item
 
     def _end_round(self, event: Json) -> bytes:
@@ -213,7 +254,17 @@ class ResponsesRounds:
             ERROR_TEXT.format(call.tool.kind, outcome.error) if outcome.error else pages_text(outcome.pages)
         )
         completed = b"" if outcome.error else self._write_search_event("completed", item, index)
-        return completed + self._write_frame({"type": _ITEM_DONE, "output_index": index, "item": item})
+        done = self._write_frame({"type": _ITEM_DONE, "output_index": index, "item": item})
+        if outcome.error:
+            return completed + done
+        self._pages += outcome.pages
+        return completed + done + self._add_item(self._sealed_results(call.id))
+
+    def _sealed_results(self, id: str) -> Json:
+        """Return the item that carries the results of a search to the next request."""
+        value = write_json({"id": id, "results": self._result_texts[id]})
+        sealed = write_value_envelope(value, SEAL_PURPOSE, "", self._seal_key)
+        return {"type": "reasoning", "id": id.replace("ws_", "rs_"), "summary": [], "encrypted_content": sealed}
 
     def _add_tools(self, call: ServerCall, outcome: Outcome) -> bytes:
         item = {
@@ -224,6 +275,10 @@ class ResponsesRounds:
             "status": "completed" if not outcome.error else "incomplete",
             "tools": self._definitions(outcome.found),
         }
+        return self._add_item(item)
+
+    def _add_item(self, item: Json) -> bytes:
+        """Add a whole item to the reply, and return its frames."""
         index = len(self._items)
         self._items.append(item)
         return b"".join(
@@ -271,12 +326,43 @@ class ResponsesRounds:
         return encode_event(encode_json(event), str(event.get("type") or ""))
 
 
+def _url_citation(citation: Citation) -> Json:
+    place = {"start_index": citation.start, "end_index": citation.end}
+    return {"type": "url_citation", "url": citation.page.url, "title": citation.page.title, **place}
+
+
+def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[Any], dict[str, str]]:
+    """Return the items without sealed results, and the results by the id of their search. Raises TooLarge."""
+    others: list[Any] = []
+    texts: dict[str, str] = {}
+    searches = 0  # whose results have not come yet: the thinking of the model is not read here
+    for item in items:
+        fields = as_dict(item)
+        sealed, value = fields.get("encrypted_content"), None
+        if searches and fields.get("type") == "reasoning" and isinstance(sealed, str):
+            max_bytes -= unpacked_size(sealed, key, max_bytes)
+            if max_bytes < 0:
+                raise TooLarge("the sealed results of web searches exceed limits.seals")
+            value = read_value_envelope(sealed, SEAL_PURPOSE, key)
+        if value is not None:
+            results = read_json(value.value, dict[str, Any]) or {}
+            texts[str(results.get("id"))] = str(results.get("results"))
+            searches -= 1
+            continue
+        others.append(item)
+        if fields.get("type") == "web_search_call":
+            searches += 1
+        elif "role" in fields:
+            searches = 0
+    return others, texts
+
+
 def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Iterator[Any]:
     """Yield the conversation with searches as a client would have run them: these have an id that joins them.
 
     Args:
         items: The items of the conversation.
-        result_texts: Results of the web searches of this reply, by the id of their item.
+        result_texts: Results of the web searches, by the id of their item.
     """
     open_ids: deque[str] = deque()
     for position, item in enumerate(items):

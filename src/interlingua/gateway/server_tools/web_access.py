@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import aiohttp
-
 from interlingua.common.jsontext.codec import encode_json
+from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Json, Outcome, ServerTool
 from interlingua.gateway.server_tools.web_fetch import WebFetchTool
 from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
-from interlingua.gateway.settings.schema import WebFetch, WebSearch
+from interlingua.gateway.settings.schema import WebFetch
 
 __all__ = ["WebAccess"]
 
@@ -21,24 +20,24 @@ class WebAccess:
     """Creates the tools of one request that use the web, and knows which URLs they may fetch.
 
     Args:
-        search: Settings of the search engine.
+        engine: The search engine.
+        max_results: Maximum number of results of a search.
         fetch: Settings of fetching.
-        session: Session for requests to the search engine.
         report: Called with the problem of a search that failed.
         given_texts: Returns what the user and tools have written in the conversation.
     """
 
     def __init__(
         self,
-        search: WebSearch,
+        engine: SearchEngine,
+        max_results: int,
         fetch: WebFetch,
-        session: aiohttp.ClientSession,
         report: Callable[[str], None],
         given_texts: Callable[[], Any],
     ) -> None:
-        self._search = search
+        self._engine = engine
+        self._max_results = max_results
         self._fetch = fetch
-        self._session = session
         self._report = report
         self._given_texts = given_texts
         self._found_texts: list[str] = []  # of pages that were found or fetched
@@ -46,7 +45,7 @@ class WebAccess:
     def search_tool(self, name: str, definition: Json, max_uses: int = 0) -> ServerTool:
         """Return the search that the client has defined."""
         domains = DomainFilter.read(definition)
-        tool = WebSearchTool(name, self._search, self._session, self._report, domains, max_uses)
+        tool = WebSearchTool(name, self._engine, self._max_results, self._report, domains, max_uses)
         return _RecordedTool(tool, self._record)
 
     def fetch_tool(self, name: str, definition: Json, max_uses: int, max_tokens: int) -> ServerTool:
@@ -54,6 +53,10 @@ class WebAccess:
         domains = DomainFilter.read(definition)
         tool = WebFetchTool(name, self._fetch, self._is_known, domains, max_uses, max_tokens)
         return _RecordedTool(tool, self._record)
+
+    def allow(self, url: str) -> None:
+        """Let a page be fetched that an earlier search has found."""
+        self._found_texts.append(url)
 
     def _record(self, outcome: Outcome) -> None:
         self._found_texts += [f"{page.url}\n{page.text}" for page in outcome.pages]

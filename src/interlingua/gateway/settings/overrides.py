@@ -45,6 +45,8 @@ FLAG_PATHS: dict[str, ValuePath] = {
     "log_level": ("log", "level"),
 }
 """Setting of each flag. The flags for the upstream are handled separately."""
+CASSETTE_FLAGS = ("record", "replay", "hybrid")
+"""Flags that name a cassette. Each is a mode of `cassettes`."""
 UPSTREAM_FLAG_FIELDS = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
 """Field of the upstream that each flag sets. The key is handled separately."""
 
@@ -62,6 +64,9 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     workers: str = ""
     demo: str = ""
     capture: str = ""
+    record: str = ""
+    replay: str = ""
+    hybrid: str = ""
     log_format: str = ""
     log_level: str = ""
 
@@ -80,7 +85,7 @@ def overrides_from_flags(flags: Flags, variables: Variables) -> list[Override]:
         for name, path in FLAG_PATHS.items()
         if getattr(flags, name)
     ]
-    return [*overrides, *_upstream_overrides(flags, variables, _flag_name)]
+    return [*overrides, *_cassette_overrides(flags, _flag_name), *_upstream_overrides(flags, variables, _flag_name)]
 
 
 def overrides_from_environment(
@@ -98,7 +103,7 @@ def overrides_from_environment(
         for name, path in FLAG_PATHS.items()
         if getattr(flags, name)
     ]
-    overrides += _upstream_overrides(flags, variables, _variable_name)
+    overrides += [*_cassette_overrides(flags, _variable_name), *_upstream_overrides(flags, variables, _variable_name)]
     for name, text in raw_values.items():
         path = tuple(name.removeprefix(VARIABLE_PREFIX).lower().split(PATH_SEPARATOR))
         if type_at(path) is None:
@@ -114,6 +119,17 @@ def _flag_name(name: str) -> str:
 
 def _variable_name(name: str) -> str:
     return VARIABLE_PREFIX + name.upper()
+
+
+def _cassette_overrides(flags: Flags, display_name: Callable[[str], str]) -> Iterator[Override]:
+    """Yield the overrides for the cassette that a flag or variable names. The flag is its mode."""
+    modes = [mode for mode in CASSETTE_FLAGS if getattr(flags, mode)]
+    if len(modes) > 1:
+        first, second = (display_name(mode) for mode in modes[:2])
+        raise UsageError(f"{first} and {second} exclude each other", f"{display_name('hybrid')} replays and records")
+    for mode in modes:
+        yield Override(("cassettes", "dir"), getattr(flags, mode), display_name(mode))
+        yield Override(("cassettes", "mode"), mode, display_name(mode))
 
 
 def _upstream_overrides(flags: Flags, variables: Variables, display_name: Callable[[str], str]) -> Iterator[Override]:
@@ -166,23 +182,28 @@ def type_at(path: ValuePath, type_: Any = Settings) -> Any | None:
     if struct is not None:
         field = fields_of(struct).get(first)
         return type_at(tuple(remainder), field.type) if field else None
-    inner, _ = unwrap_annotated(type_)
-    if get_origin(inner) is dict and first:
-        keys, values = get_args(inner)
+    mappings = [member for member in map(_inner_type, union_members(type_)) if get_origin(member) is dict]
+    if mappings and first:
+        keys, values = get_args(mappings[0])
         is_allowed_key = get_origin(keys) is not Literal or first in get_args(keys)
         return type_at(tuple(remainder), values) if is_allowed_key else None
     return Any if type_ is Any else None
 
 
+def _inner_type(type_: Any) -> Any:
+    return unwrap_annotated(type_)[0]
+
+
 def yaml_node(override: Override) -> yaml.Node:
     """Return the override as a YAML node for the type of its setting. Texts need no quotes; lists may be
     comma-separated."""
-    members = [unwrap_annotated(member)[0] for member in union_members(type_at(override.path))]
+    members = [_inner_type(member) for member in union_members(type_at(override.path))]
     if any(member is str or get_origin(member) is Literal for member in members):
         return yaml.ScalarNode(TEXT_TAG, override.text)
     if members[0] in (bool, int, float):
         return plain_scalar(override.text)
-    if get_origin(members[0]) is list and not override.text.lstrip().startswith("["):
+    is_list = any(get_origin(member) is list for member in members)
+    if is_list and not override.text.lstrip().startswith(("[", "{")):
         items = [yaml.ScalarNode(TEXT_TAG, item.strip()) for item in override.text.split(",")]
         return yaml.SequenceNode("tag:yaml.org,2002:seq", items)
     return compose(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import msgspec
 
-from interlingua.common.typed_yaml import fields_of, struct_member, unwrap_annotated
+from interlingua.common.typed_yaml import fields_of, struct_member, union_members, unwrap_annotated
 from interlingua.gateway.settings.redaction import REDACTED, Redactor, collect_secrets, is_secret_name
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.settings.yaml_values import is_secret_type
@@ -20,6 +20,14 @@ def redacted_settings(settings: Settings, secrets: Collection[str] = ()) -> dict
     data = _SettingsRedactor(settings, secrets).redact_value(msgspec.to_builtins(settings), Settings)
     assert isinstance(data, dict)
     return data
+
+
+def _item_type(type_: Any, collection: type) -> Any:
+    """Return the type of the items of a list or the values of a mapping, also if it is a member of a union."""
+    if type_ is Any:
+        return Any
+    member = next(member for member in union_members(type_) if get_origin(member) is collection)
+    return get_args(member)[-1]
 
 
 class _SettingsRedactor:
@@ -38,9 +46,10 @@ class _SettingsRedactor:
         if struct is not None and isinstance(value, dict):
             return {name: self.redact_value(value[name], field.type) for name, field in fields_of(struct).items()}
         if isinstance(value, list):
-            return [self._redact_user_named("", item, Any if inner is Any else get_args(inner)[0]) for item in value]
+            item_type = _item_type(inner, list)
+            return [self._redact_user_named("", item, item_type) for item in value]
         if isinstance(value, dict):
-            item_type = Any if inner is Any else get_args(inner)[1]
+            item_type = _item_type(inner, dict)
             return {name: self._redact_user_named(name, item, item_type) for name, item in value.items()}
         return value
 

@@ -1,168 +1,21 @@
-"""Redaction of secrets, and escaping of control characters for terminals.
-
-Used for the log, captures, traces and error messages to clients. Secrets are found by value (the secrets of the
-settings, in every encoding in which they are sent) or by pattern, such as `sk-…` or the text after `Authorization:`.
-"""
+"""The secrets of the settings, for the redaction of everything that the gateway writes."""
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from interlingua.common.redaction import REDACTED, Redactor, credentials, is_secret_name, printable
 from interlingua.gateway.settings.schema import Model, Settings
 
 __all__ = ["REDACTED", "Redactor", "collect_secrets", "credentials", "is_secret_name", "printable"]
-
-_MIN_SECRET_CHARS = 6
-"""Shorter secrets occur in too many texts by chance."""
-_MIN_CLIENT_KEY_CHARS = 16
-"""Minimum length of a client's key to be redacted. Clients of a gateway without keys send any word as key, which must
-not disappear from all their texts."""
-_PLACEHOLDER_KEYS = {
-    "ollama",
-    "lm-studio",
-    "not-needed",
-    "no-key-required",
-    "sk-no-key-required",
-    "anything",
-    "placeholder",
-}
-"""Dummy keys for servers that require a key but do not check it."""
-
-REDACTED = "***"
-_SECRET_NAME = re.compile(
-    r"(?i:authorization|cookie|secret|password|credential|api[-_]?key)"
-    r"|(?i:(?:^|[-_])o?auth(?:$|[-_]))|(?i:(?:^|[-_])(?:key|token)$)|[a-z](?:Key|Token)$"
-)
-_ASSIGNMENT = rb"""(?:\\*["'])?\s*[:=]\s*+(?:\\*["'])?+(?!\*\*\*)"""
-"""Separator between a name and its value: in a header, in JSON (also inside a JSON string), in code."""
-_SECRET_QUERY_PARAMETERS = ["key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature"]
-_KEY_PREFIXES = ["gsk_", "xai-", "hf_", "nvapi-", "pplx-", "csk-", "r8_", "fw_", "ghp_", "github_pat_", "AIza", "AKIA"]
-_SECRET_PATTERNS: list[tuple[list[str], bytes]] = [
-    # Anchor texts, and the pattern to match at an anchor. The group is the secret.
-    (["authorization"], rb"(?i:authorization)" + _ASSIGNMENT + rb"((?:[A-Za-z]+ +)?[\w.~+/=:-]{4,})"),
-    (["api-key", "api_key", "apikey"], rb"(?i:api[-_]?key)" + _ASSIGNMENT + rb"([\w.~+/=:-]{4,})"),
-    (["cookie"], rb"(?i:cookie)" + _ASSIGNMENT + rb"""([^\r\n"'\\]{4,})"""),
-    (["bearer"], rb"(?i:bearer)\s+([\w.~+/=-]{6,})"),
-    ([f"{sign}{name}=" for sign in "?&" for name in _SECRET_QUERY_PARAMETERS], rb"""[^=]+=([^&\s"'\\#<>*]+)"""),
-    (["://"], rb"""://([^/\s"'\\@<>?#*]+)@"""),
-    (["sk-", "sk_"], rb"(?<![\w-])(sk[-_][\w-]{8,})"),
-    (
-        ["eyJ"],
-        rb"\b(?:(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)|eyJ[\w-]*+)",
-    ),  # a text that is not a JWT is skipped as a whole
-    (_KEY_PREFIXES, rb"(?<![\w-])([A-Za-z0-9]+(?:_pat)?[-_]?[\w-]{16,})"),
-]
-_ANCHORED_PATTERNS = [
-    (place.lower().encode(), re.compile(pattern)) for places, pattern in _SECRET_PATTERNS for place in places
-]
-_ANY_ANCHOR = re.compile(b"|".join(re.escape(place) for place, _ in _ANCHORED_PATTERNS))
-_MAX_SHORT_BYTES = 1000
-"""Below this size one search for any anchor is faster than one search per anchor."""
-
-
-class Redactor:
-    """Replaces secrets by `***`."""
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = frozenset(
-            v for v in secrets if len(v) >= _MIN_SECRET_CHARS and v.lower() not in _PLACEHOLDER_KEYS
-        )
-        forms = {form for value in self._secrets for form in _encoded_forms(value) if len(form) >= _MIN_SECRET_CHARS}
-        self._forms = sorted(
-            forms, key=lambda form: (-len(form), form)
-        )  # longest first: a secret may contain another one
-        self.longest_secret_bytes = len(self._forms[0]) if self._forms else 0
-        """Length of the longest secret known by value, in any encoding."""
-
-    def with_credentials(self, headers: Mapping[str, str]) -> Redactor:
-        """Return a redactor that also redacts the client's key, which may be forwarded to an upstream."""
-        return self.with_secrets(value for value in credentials(headers) if len(value) >= _MIN_CLIENT_KEY_CHARS)
-
-    def with_secrets(self, secrets: Iterable[str]) -> Redactor:
-        """Return a redactor that also redacts these secrets."""
-        added = set(secrets)
-        return Redactor(self._secrets | added) if added - self._secrets else self
-
-    def redact_text(self, text: str) -> str:
-        if len(text) < _MIN_SECRET_CHARS:
-            return text
-        return self.redact_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-    def redact_bytes(self, data: bytes) -> bytes:
-        for form in self._forms:
-            data = data.replace(form, REDACTED.encode())
-        return _replace_spans(data, _find_secret_spans(data))
-
-    def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {name: self._redact_field(name, value) for name, value in headers.items()}
-
-    def redact_value(self, value: Any) -> Any:
-        """Redact a JSON value recursively. Bytes become text."""
-        if isinstance(value, str):
-            return self.redact_text(value)
-        elif isinstance(value, bytes):
-            return self.redact_text(value.decode("utf-8", "backslashreplace"))
-        elif isinstance(value, Mapping):
-            return {self.redact_text(str(name)): self._redact_field(str(name), item) for name, item in value.items()}
-        elif isinstance(value, list | tuple):
-            return [self.redact_value(item) for item in value]
-        return value
-
-    def redact_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Redact the fields of a message, as `redact_value` does. One search finds that there is nothing to redact."""
-        texts = _simple_texts(fields)
-        if texts is not None and self.redact_text(text := "\n".join(texts)) == text:
-            return fields
-        redacted: dict[str, Any] = self.redact_value(fields)
-        return redacted
-
-    def _redact_field(self, name: str, value: Any) -> Any:
-        return REDACTED if isinstance(value, str) and is_secret_name(name) else self.redact_value(value)
-
-    def has_partial_secret_at_end(self, data: bytes) -> bool:
-        """Return whether `data` ends with a prefix of a secret known by value, so that more data is needed."""
-        for form in self._forms:
-            start = data.find(form[:1], max(0, len(data) - len(form) + 1))
-            while start >= 0:
-                if form.startswith(data[start:]):
-                    return True
-                start = data.find(form[:1], start + 1)
-        return False
-
-
-def _simple_texts(fields: dict[str, Any]) -> list[str] | None:
-    """Return all texts in the fields, and their names; None if some field is a secret, or not text, number or table."""
-    texts = list(fields)
-    for name, value in fields.items():
-        if isinstance(value, str):
-            if is_secret_name(name):
-                return None
-            texts.append(value)
-        elif isinstance(value, dict):
-            if not all(isinstance(number, int) for number in value.values()):
-                return None
-            texts += value
-        elif value is not None and not isinstance(value, int | float):
-            return None
-    return texts
-
-
-@lru_cache(1024)
-def is_secret_name(name: str) -> bool:
-    """Return whether the value of a header or field with this name is a secret."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) -> list[str]:
     """Return all secrets of the settings. `variable_secrets` are `LoadedSettings.variable_secrets`."""
     secrets = [
-        *settings.keys,
+        *settings.client_keys.values(),
         settings.seal_key,
         settings.web_search.key,
         *_url_secrets(settings.state.url),
@@ -184,73 +37,8 @@ def _url_secrets(url: str) -> list[str]:
     return [url, password, unquote(password)]
 
 
-def credentials(headers: Mapping[str, str]) -> set[str]:
-    """Return the secret values among the headers, each one whole and without its scheme (`Bearer`)."""
-    values = {value for name, value in headers.items() if is_secret_name(name)}
-    return values | {value.split(None, 1)[1] for value in values if len(value.split(None, 1)) == 2}
-
-
 def _secrets_by_field_name(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         yield from (item for name, item in value.items() if isinstance(item, str) and is_secret_name(name))
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _secrets_by_field_name(item)
-
-
-def printable(text: str, max_chars: int = 300) -> str:
-    """Return the text as one safe line for a terminal: line ends, escape sequences and direction marks are escaped."""
-    visible = text[:max_chars]
-    if not visible.isprintable():
-        visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in visible)
-    return visible if len(text) <= max_chars else f"{visible}… ({len(text) - max_chars} more)"
-
-
-def _find_secret_spans(data: bytes) -> list[tuple[int, int]]:
-    """Return the spans of secrets found by pattern, in order.
-
-    Anchors are found by plain text search, so that long bodies do not delay other requests. Of the anchors inside a
-    match only the last one is tried: all of them end at the same place, and `cookie:cookie:…` would take quadratic
-    time.
-    """
-    lower = data.lower()
-    if len(data) < _MAX_SHORT_BYTES and not _ANY_ANCHOR.search(lower):
-        return []
-    spans = []
-    for anchor, pattern in _ANCHORED_PATTERNS:
-        position = lower.find(anchor)
-        while position >= 0:
-            anchor_end = position + len(anchor)
-            match = pattern.match(data, position)
-            if match is None:
-                position = lower.find(anchor, anchor_end)
-                continue
-            if match[1] is not None:
-                spans.append(match.span(1))
-            nested_position = lower.rfind(anchor, anchor_end, match.end())
-            position = nested_position if nested_position >= 0 else lower.find(anchor, match.end())
-    return sorted(spans)
-
-
-def _replace_spans(data: bytes, spans: list[tuple[int, int]]) -> bytes:
-    chunks, position = [], 0
-    for start, end in spans:
-        if start >= position:
-            chunks += [data[position:start], REDACTED.encode()]
-        position = max(position, end)
-    return b"".join([*chunks, data[position:]]) if spans else data
-
-
-def _encoded_forms(value: str) -> Iterable[bytes]:
-    """Yield the secret as it appears in text, in JSON, in a URL, and inside Base64 data at any offset."""
-    yield value.encode("utf-8", "surrogatepass")
-    yield json.dumps(value)[1:-1].encode("ascii")
-    yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    yield quote(value, safe="", errors="replace").encode("ascii")
-    yield quote_plus(value, errors="replace").encode("ascii")
-    raw = value.encode("utf-8", "surrogatepass")
-    for offset in range(3):
-        # Only the Base64 characters that do not depend on neighbouring bytes: `user:` may precede it, `:` may follow.
-        last = (offset + len(raw)) * 8 // 6
-        encoded = base64.b64encode(b"\0" * offset + raw)[(0, 2, 3)[offset] : last]
-        yield encoded
-        yield encoded.translate(bytes.maketrans(b"+/", b"-_"))

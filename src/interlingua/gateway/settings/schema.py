@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, ReasoningPolicy
+from interlingua.core.wire_traits import WireName
 from interlingua.translation.constraints import Strictness
 
 __all__ = [
     "Api",
     "Capture",
+    "Cassettes",
     "ClientLimits",
     "EmptyPolicy",
     "Log",
@@ -33,7 +35,7 @@ __all__ = [
     "WebSearch",
 ]
 
-Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+Api: TypeAlias = WireName
 Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
 """Text that is never printed and never logged."""
 EmptyPolicy: TypeAlias = Literal["keep", "retry"]
@@ -194,6 +196,9 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     send: Seconds = 120
     """Seconds within which a client must send its complete request body. Also the time within which it must read the
     data sent to it; after that the gateway treats it as disconnected."""
+    websocket: Seconds = 3600
+    """Seconds after which a WebSocket is closed, with an error at which clients open a new one. A response in progress
+    is finished before. Default: 60 minutes, as the API defines it."""
 
 
 class ClientLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -221,6 +226,36 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of capture files. The oldest files are deleted first."""
 
 
+class Cassettes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Recorded exchanges that replay without a model, a key or a network. A recording serves clients of every API."""
+
+    dir: str
+    """Folder with one file per conversation, or one file (`.yaml`) for all of them."""
+    mode: Literal["record", "replay", "hybrid"] = "replay"
+    """record: every request goes to its upstream, and its reply is recorded; earlier recordings of the same
+    conversation are replaced. replay: every reply comes from a recording; a request without one fails, and no upstream
+    is needed. hybrid: a request without a recording goes to its upstream and is recorded."""
+    ignore: list[str] = []
+    """Parts of a request that do not count when it is compared with recordings: model, system, tools,
+    tool_descriptions, tool_choice, max_tokens, temperature, or the name of any other field."""
+    replace: dict[str, str] = {}
+    """Regular expressions and their replacements, for every text of a request before it is compared: paths, ids,
+    times."""
+    defaults: bool = True
+    """Leave out what changes from run to run: the current date in system prompts, Claude Code's billing line, the wall
+    time in results of the shell tools of Codex and Kimi Code, and fields such as service_tier."""
+    cut: str = "recorded"
+    """Pieces in which a replayed reply arrives: recorded, whole, event, character, byte or random. A seed for random
+    cuts follows a colon: random:7"""
+    speed: Annotated[float, Meta(ge=0)] = 0
+    """Speed of a replay. 0: at once. 1: as recorded. 2: twice as fast."""
+    fault: str = ""
+    """Fault that is mixed into replayed replies, by its name in `interlingua faults list --recorded`: reset-in-text.
+    With @2, only the second request gets it."""
+    stall: Seconds = 5
+    """Seconds after which a replayed reply counts as stalled, for faults that stall it."""
+
+
 class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Responses that the gateway stores for clients of the Responses API, so that they can continue them with
     `previous_response_id`, run them in the background and fetch them by id. A request with `store: false`, and all
@@ -245,14 +280,18 @@ class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Search engine for clients that leave web search to the server: Claude Code's WebSearch, `web_search` of the
     Responses API. Queries that the model writes are sent to it."""
 
-    engine: Literal["off", "searxng", "brave", "tavily", "url"] = "off"
+    engine: Literal["off", "searxng", "brave", "tavily", "url", "command"] = "off"
     """searxng: a SearXNG server with the JSON format enabled. brave, tavily: these services, with a `key`. url: any
-    server with a JSON API, see `url`. off: clients of the Messages API get the error `unavailable`, and those of the
-    Responses API are not offered a search."""
+    server with a JSON API, see `url`. command: a program, see `command`. off: clients of the Messages API get the error
+    `unavailable`, and those of the Responses API are not offered a search."""
     url: str = ""
     """searxng: URL of the server. url: URL with `{query}`; the response is a list of objects, or an object with such a
     list as `results`, with `url` or `link`, `title`, and `content`, `snippet` or `description`. brave, tavily: another
     URL than that of the service."""
+    command: list[str] = []
+    """command: program and arguments, run without a shell. `{query}` in an argument is replaced by the query, without
+    dashes at its beginning. It writes the same JSON to standard output as described for `url`. Of the gateway's
+    environment it gets PATH, HOME, the language and the proxies; `key` is in SEARCH_KEY."""
     key: Secret = ""
     """API key of the service. Write ${NAME} for an environment variable. With `url` it is sent as a bearer token."""
     results: Annotated[int, Meta(ge=1, le=20)] = 8
@@ -303,6 +342,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default: str = ""
     """Name of the upstream for model ids that match neither `models` nor `tiers`. If empty and there is only one
     upstream, that one."""
+    api_defaults: dict[Api, str] = {}
+    """Names of upstreams by the API of the client, for model ids that match neither `models` nor `tiers`:
+    `anthropic-messages: anthropic`. They take precedence over `default`."""
     models: dict[str, Model | str] = {}
     """Model ids of clients and their routes. A value that is a text is an alias for another id of this table. `*` in an
     id matches any text."""
@@ -337,8 +379,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits for requests, replies and connections."""
     client_limits: ClientLimits = ClientLimits()
     """Limits for each client."""
-    keys: list[Secret] = []
-    """API keys that clients may use. If empty, no key is required; that is allowed only on a loopback address."""
+    keys: dict[str, Secret] | list[Secret] = []
+    """API keys that clients may use, each under a name: `{alice: "${ALICE_KEY}", ci: "${CI_KEY}"}`. Log and metrics
+    have the name, never the key. In a list without names they are called key-1, key-2 and so on. If empty, no key is
+    required; that is allowed only on a loopback address."""
     hosts: list[str] = []
     """Additional host names of this gateway. A request with any other `Host` header is rejected, which protects against
     requests from web pages (DNS rebinding)."""
@@ -349,6 +393,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
+    cassettes: Cassettes | None = None
+    """Record exchanges, or replay them instead of asking a model."""
     state: State = State()
     """Responses that the gateway stores."""
     websocket: bool = True
@@ -370,3 +416,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     it is killed and replaced. A single worker only prints its stack to standard error. 0 disables the check."""
     otel: bool = False
     """Trace each request with OpenTelemetry. The exporter is configured with the OTEL_* environment variables."""
+
+    @property
+    def client_keys(self) -> dict[str, str]:
+        """The keys of clients by name."""
+        if isinstance(self.keys, dict):
+            return self.keys
+        return {f"key-{number}": key for number, key in enumerate(self.keys, 1)}

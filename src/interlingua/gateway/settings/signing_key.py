@@ -10,7 +10,11 @@ from pathlib import Path
 from interlingua.errors import BadInput
 from interlingua.gateway.settings.private_files import check_private_file, check_private_folder
 
-__all__ = ["load_or_create_key", "state_folder"]
+__all__ = ["CASSETTE_KEY", "load_or_create_key", "state_folder"]
+
+CASSETTE_KEY = b"recorded exchanges are not secret"
+"""Key of a gateway that records or replays. Every machine has the same, so that a replay gives the same bytes. It
+protects nothing: cassettes contain the reasoning that it encrypts."""
 
 KEY_BYTES = 32
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_origin
 
 import yaml
@@ -30,6 +30,7 @@ class SettingsReader(TypedReader):
     """
 
     default_hint = "`interlingua config schema` prints all settings"
+    collects_problems = True
 
     def __init__(self, source: str, expand: Callable[[str], str]) -> None:
         super().__init__(source)
@@ -63,23 +64,21 @@ class SettingsReader(TypedReader):
         return f"the value of {text}" if text else super().describe(node, type_, path)
 
 
-def find_missing(data: Any, type_: Any, path: ValuePath = ()) -> tuple[ValuePath, Field] | None:
-    """Return the first required setting that is missing, as the path of its parent and its field, or None."""
+def find_missing(data: Any, type_: Any, path: ValuePath = ()) -> Iterator[tuple[ValuePath, Field]]:
+    """Yield each required setting that is missing, as the path of its parent and its field."""
     if not isinstance(data, dict):
-        return None
+        return
     inner, struct = unwrap_annotated(type_)[0], struct_member(type_)
     if struct is not None:
         fields = fields_of(struct).values()
-        missing_field = next((field for field in fields if field.is_required and field.name not in data), None)
-        if missing_field is not None:
-            return path, missing_field
+        yield from ((path, field) for field in fields if field.is_required and field.name not in data)
         children = [(data[field.name], field.type, field.name) for field in fields if field.name in data]
     elif get_origin(inner) is dict:
         children = [(value, get_args(inner)[1], name) for name, value in data.items()]
     else:
-        return None
-    missing_in_children = (find_missing(value, child_type, (*path, name)) for value, child_type, name in children)
-    return next(filter(None, missing_in_children), None)
+        return
+    for value, child_type, name in children:
+        yield from find_missing(value, child_type, (*path, name))
 
 
 def is_secret_type(type_: Any) -> bool:

@@ -17,7 +17,7 @@ from zlib import crc32
 
 __all__ = ["SeriesIndex", "SeriesMemory", "SeriesRegion"]
 
-REGION_BYTES = 1 << 20
+REGION_BYTES = 4 << 20
 """Size of a region. The system allocates only the pages that are written to: a typical worker needs 4 to 8 KB."""
 RESERVED_BYTES = 4096
 """Part of a region that is kept for the series `other` of each metric."""

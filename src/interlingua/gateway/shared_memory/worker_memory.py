@@ -19,6 +19,7 @@ class SharedMemory:
         self.regions = [SeriesRegion() for _ in range(workers)]
         self.rings = EventRings(workers) if workers > 1 else None
         self.table = WorkerTable(workers)
+        self.created_at = time.time()
 
 
 class WorkerMemory:
@@ -27,6 +28,8 @@ class WorkerMemory:
     def __init__(self, shared: SharedMemory | None = None, worker: int = 0) -> None:
         shared = shared or SharedMemory()
         self.table = shared.table
+        self.gateway_started_at = shared.created_at
+        """Unix time at which the gateway started, with all its workers."""
         self._worker = worker
         self.series = SeriesMemory(shared.regions, worker)
         self.events = EventLog(shared.rings, worker)

@@ -6,6 +6,7 @@ be that long. The request is then changed and sent again, and later requests are
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -20,6 +21,9 @@ __all__ = ["CapabilityMemory", "corrected_route", "fit_reply", "truncated_prompt
 
 MAX_REMEMBERED_FACTS = 1000
 """Maximum number of models and clients: clients can send any model name, and without `keys` any key."""
+FACT_SECONDS = 3600.0
+"""Time after which a fact is forgotten, because the server may have been started with other options meanwhile. Then the
+next request learns it again, if it still holds."""
 MIN_REPLY_TOKENS = 1024
 """Tokens that must be left for a reply. With fewer the prompt counts as too long, so that agents compact it."""
 SPARE_TOKENS = 64
@@ -50,6 +54,10 @@ REFUSAL_MESSAGES: dict[RefusalKind, tuple[str, str]] = {
         "the model accepts no images: the gateway sends a note in the place of each image",
         "if the model has vision, start its server with it (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt)",
     ),
+    "no-thinking": (
+        "the model cannot think: the gateway sends no setting of thinking",
+        "this works as it is; it needs no change",
+    ),
 }
 """Log message and hint for each kind of refusal."""
 TRUNCATION_HINT = (
@@ -69,6 +77,8 @@ class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fields of the upstream's profile that differ for this model."""
     window: int = 0
     """Context window in tokens."""
+    learned_at: float = 0.0
+    """Time of the first refusal, in seconds of the memory's clock."""
 
 
 class CapabilityMemory:
@@ -79,10 +89,12 @@ class CapabilityMemory:
 
     Args:
         on_learned: Called with the route, a message and a hint, once for each fact about a model.
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self, on_learned: LearnedCallback) -> None:
+    def __init__(self, on_learned: LearnedCallback, clock: Callable[[], float] = time.monotonic) -> None:
         self._on_learned = on_learned
+        self._clock = clock
         self._models: OrderedDict[tuple[str, str, str], Capabilities] = OrderedDict()
         self._reported: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
@@ -92,6 +104,9 @@ class CapabilityMemory:
         known = self._models.get(key)
         if known is None:
             return route
+        if self._clock() - known.learned_at > FACT_SECONDS:
+            del self._models[key]
+            return route
         self._models.move_to_end(key)
         window = route.window or known.window  # a probe is repeated, so it is newer than a refusal
         return _with_profile(msgspec.structs.replace(route, window=window), known.profile_changes)
@@ -99,9 +114,9 @@ class CapabilityMemory:
     def learn(self, route: Route, client_id: str, refusal: Refusal) -> None:
         """Remember what the upstream refused."""
         key = (route.upstream.url, route.model, client_id)
-        known = self._models.get(key, Capabilities())
+        known = self._models.get(key) or Capabilities(learned_at=self._clock())
         changes = {**known.profile_changes, **_profile_changes(refusal)}
-        _put(self._models, key, Capabilities(changes, refusal.window or known.window))
+        _put(self._models, key, Capabilities(changes, refusal.window or known.window, known.learned_at))
         self._report(route, *REFUSAL_MESSAGES[refusal.kind])
 
     def report_truncation(self, route: Route) -> None:
@@ -189,6 +204,8 @@ def _profile_changes(refusal: Refusal) -> dict[str, Any]:
             return {"vision": False}
         case "no-constraint":
             return {"constraint": "none"}
+        case "no-thinking":
+            return {"thinking_setting": False}
         case "reply-limit":
             return {"largest": refusal.largest}
         case "window":

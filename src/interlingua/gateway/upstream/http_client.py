@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -208,8 +209,7 @@ def connection_error(error: Exception, route: Route) -> UpstreamFailed:
                 f"cannot resolve the host name of {url}; check the name and the network", unreachable=True
             )
         case aiohttp.ClientConnectorError():
-            reason = error.os_error.strerror or error.os_error
-            return UpstreamFailed(f"cannot connect to {url}: {reason}", unreachable=True)
+            return UpstreamFailed(f"cannot connect to {url}: {_system_reason(error.os_error)}", unreachable=True)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
             return UpstreamFailed(f"{url} closed the connection without a response")
         case aiohttp.InvalidURL() | ValueError():
@@ -217,6 +217,11 @@ def connection_error(error: Exception, route: Route) -> UpstreamFailed:
     if isinstance(error, aiohttp.ClientResponseError) and error.status == 400:  # malformed response
         return _permanent_failure(f"the response of {url} is not HTTP; should the URL be https://?")
     return UpstreamFailed(f"the request to {url} failed: {str(error) or type(error).__name__}")
+
+
+def _system_reason(error: OSError) -> str:
+    """Return the system's own words. The message of asyncio has the address instead."""
+    return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)
 
 
 def _permanent_failure(message: str, *, unreachable: bool = False) -> UpstreamFailed:

@@ -59,7 +59,12 @@ ALL_STEPS = AdaptSteps(
 """Call ids are rebuilt before files are moved, because moved files mention the ids of their calls."""
 MODEL_STEPS = AdaptSteps(
     content=(messages.omit_images, call_id_formats.rebuild_call_ids),
-    settings=(settings.limit_max_tokens, settings.drop_max_tokens, settings.choose_none_without_parser),
+    settings=(
+        thinking.drop_thinking_setting,
+        settings.limit_max_tokens,
+        settings.drop_max_tokens,
+        settings.choose_none_without_parser,
+    ),
 )
 """Steps for facts about the model and its server that hold whatever the upstream's API is."""
 

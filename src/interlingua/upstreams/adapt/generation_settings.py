@@ -15,6 +15,7 @@ from interlingua.upstreams.adapt.thinking import (
     disable_implied_thinking,
     disable_thinking,
     drop_thinking_edits,
+    drop_thinking_setting,
     limit_thinking,
     limit_thinking_budget,
     no_thinking_after_prefill,
@@ -224,6 +225,7 @@ def drop_unknown_fields(request: Request, context: AdaptContext) -> Request:
 
 
 STEPS: tuple[AdaptStep, ...] = (
+    drop_thinking_setting,
     disable_implied_thinking,
     convert_effort,
     limit_max_tokens,

@@ -19,6 +19,7 @@ __all__ = [
     "disable_thinking",
     "drop_foreign_signatures",
     "drop_thinking_edits",
+    "drop_thinking_setting",
     "limit_thinking",
     "limit_thinking_budget",
     "no_thinking_after_prefill",
@@ -44,6 +45,15 @@ def disable_thinking(thinking: Thinking, context: AdaptContext) -> Thinking:
         return Thinking(on=False, effort=thinking.effort)
     context.report("thinking-wish", f"the effort {thinking.effort} requires thinking: sent as {DEFAULT_EFFORT}")
     return Thinking(on=False, effort=DEFAULT_EFFORT)
+
+
+def drop_thinking_setting(request: Request, context: AdaptContext) -> Request:
+    """Remove the settings of thinking, for a model that refuses them."""
+    if context.profile.thinking_setting or request.thinking.requested is None:
+        return request
+    if request.thinking.requested:
+        context.report("thinking-wish", f"{request.model} cannot think: nothing is sent about thinking")
+    return replace(request, thinking=Thinking(show=request.thinking.show))
 
 
 def disable_implied_thinking(request: Request, context: AdaptContext) -> Request:

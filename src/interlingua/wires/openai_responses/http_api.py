@@ -31,6 +31,7 @@ HTTP_API = HttpApi(
     context_length_words=(CONTEXT_LENGTH_CODE,),
     stores_replies=True,
     compact_path="/responses/compact",
+    search_path="/alpha/search",
     has_websocket=True,
     error_types=openai_errors.ERROR_TYPES,
     server_error_type=openai_errors.SERVER_ERROR_TYPE,

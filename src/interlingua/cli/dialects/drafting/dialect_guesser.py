@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import interlingua as il
 from interlingua.cli.dialects.drafting.shape_guesser import guess_shape
-from interlingua.cli.dialects.drafting.template_probe import CONTENT, EOS, THINKING, ProbeResult
+from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, ProbeResult
 from interlingua.cli.dialects.drafting.template_tokens import closer_length, common_prefix_length, tokenize
 from interlingua.parsing.dialect import Shape
 
@@ -44,7 +44,7 @@ class DialectGuess:
             self.add_note("special_tokens", "Remove this line if each marker is one token of the model's vocabulary.")
         return il.Dialect(
             name=name,
-            summary=f"{name}: drafted from its chat template",
+            summary=f"{name}: drafted",
             models=(f"*{name.replace('_', '-').lower()}*",),
             shape=self.shape,
             thinking=self.thinking,
@@ -133,10 +133,9 @@ def _find_end(probe_result: ProbeResult, guess: DialectGuess, text_end: int) -> 
             "The end-of-turn tokens were not found. Move everything here that is not part of the calls to `noise`.",
         )
     guess.noise = tuple(token.text for token in tokenize(ending))
-    if EOS in guess.noise and probe_result.writes_eos:
-        guess.add_note(
-            "noise", f"{EOS} is a placeholder: replace it by the eos_token from the model's tokenizer_config.json."
-        )
+    if probe_result.placeholder in guess.noise:
+        text = f"{probe_result.placeholder} is a placeholder: replace it by the eos_token of tokenizer_config.json."
+        guess.add_note("noise", text)
     calls = remainder.removesuffix(ending).rstrip()
     guess.calls = calls.lstrip()
     guess.lead = calls[: len(calls) - len(guess.calls)]

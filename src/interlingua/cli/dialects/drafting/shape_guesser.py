@@ -37,7 +37,7 @@ def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, Dr
             shape = guesser(text, calls, notes)
             if shape is not None and shape.grammar(()).openers:
                 return shape, notes
-        except (IndexError, UsageError):  # the text at this position cannot be a marker
+        except (IndexError, ValueError, UsageError):  # the text at this position cannot be a marker
             continue
     return None, []
 

@@ -57,19 +57,21 @@ class ProbeResult:
     generation_prompt: str
     plain_turn: str
     calls: tuple[ProbeCall, ...]
-    writes_eos: bool
+    placeholder: str = ""
+    """Text in place of the model's end-of-sequence token, if the template writes one that is not known."""
 
 
-def probe_template(template: str) -> ProbeResult:
+def probe_template(template: str, eos_token: str = "") -> ProbeResult:
     """Render the template and return the first result that contains all calls.
 
     Several probes are tried, because some templates reject text next to calls, or more than one call.
+
+    Args:
+        template: The chat template, in Jinja.
+        eos_token: The model's end-of-sequence token; "" if it is unknown.
     """
-    if not any(marker in template for marker in ("{{", "{%")):
-        raise BadInput(
-            "this is not a chat template: it contains neither {{ nor {%", "pass the model's chat_template.jinja"
-        )
-    render = _template_renderer(template)
+    render = _template_renderer(template, eos_token or EOS)
+    placeholder = EOS if "eos_token" in template and not eos_token else ""
     user_message = {"role": "user", "content": QUESTION}
     refusal = ""
     for call_count, arguments_as_text, content, ids in product((2, 1), (False, True), (CONTENT, ""), CALL_ID_SETS):
@@ -86,7 +88,7 @@ def probe_template(template: str) -> ProbeResult:
             continue
         if all(call.name in turn for call in probes):
             plain_turn = _plain_turn(render, user_message, before)
-            return ProbeResult(turn, _suffix_after(before, with_prompt), plain_turn, probes, "eos_token" in template)
+            return ProbeResult(turn, _suffix_after(before, with_prompt), plain_turn, probes, placeholder)
     reason = f": {refusal}" if refusal else "; it may only render the list of tools"
     raise BadInput(
         f"the template renders no calls{reason}",
@@ -127,7 +129,7 @@ def _suffix_after(before: str, text: str) -> str:
 # ── Jinja, configured as in transformers ──────────────────────────────────────────────────────────────────────────────
 
 
-def _template_renderer(template: str) -> Any:
+def _template_renderer(template: str, eos_token: str) -> Any:
     try:
         import jinja2
         from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -148,7 +150,7 @@ def _template_renderer(template: str) -> Any:
 
     def render(messages: list[dict[str, Any]], add_prompt: bool) -> str:
         return compiled.render(
-            messages=messages, tools=TOOLS, add_generation_prompt=add_prompt, bos_token="<s>", eos_token=EOS
+            messages=messages, tools=TOOLS, add_generation_prompt=add_prompt, bos_token="<s>", eos_token=eos_token
         )
 
     return render

@@ -1,4 +1,4 @@
-"""Reader of a gateway's log file: last lines, new lines, notes with counts, failed requests."""
+"""Reader of a gateway's log file: last lines, new lines, notes with their fields, failed requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ READ_CHUNK_BYTES = 64 * 1024
 MAX_READ_BYTES = 4 * 1024 * 1024
 """Maximum number of bytes that are read from the end of each file."""
 POLL_INTERVAL_SECONDS = 0.2
-_NOTE_PATTERN = re.compile(r"\S+Z (\w+)((?: \w+=[\d.]+)+)")
-"""Note with counts, in the text format."""
+_NOTE_PATTERN = re.compile(r"\S+Z (?P<message>[^=]*?)(?P<fields>(?: \w+=(?:\"(?:[^\"\\]|\\.)*\"|[^ \"]\S*))*)")
+"""Message with its fields, in the text format."""
+_FIELD_PATTERN = re.compile(r" (\w+)=(?:\"((?:[^\"\\]|\\.)*)\"|([^ \"]\S*))")
+_ESCAPED_CHAR = re.compile(r"\\([\"\\])")
 _FAILURES = "(?:upstream-failed|broken|refused|cut-off)"
 _FAILURE_PATTERN = re.compile(rf'\S+Z +[\d-]+ {_FAILURES} |\{{.*"outcome": "{_FAILURES}"')
 """Failed request, in the text or the JSON format."""
@@ -73,7 +75,7 @@ def _follow_chunks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def parse_notes(data: bytes, message: str) -> list[dict[str, Any]]:
-    """Return the fields of each note with this message, in either log format."""
+    """Return the fields of each note with this message, in either log format. In the text format they are strings."""
     matches = []
     for line in data.decode("utf-8", "replace").splitlines():
         if line.startswith("{"):
@@ -83,8 +85,9 @@ def parse_notes(data: bytes, message: str) -> list[dict[str, Any]]:
                 continue
             if fields.get("message") == message:
                 matches.append(fields)
-        elif (note := _NOTE_PATTERN.fullmatch(line)) and note[1] == message:
-            matches.append({name: float(value) for name, value in (word.split("=") for word in note[2].split())})
+        elif (note := _NOTE_PATTERN.fullmatch(line)) and note["message"] == message:
+            fields = _FIELD_PATTERN.findall(note["fields"])
+            matches.append({name: _ESCAPED_CHAR.sub(r"\1", quoted) or bare for name, quoted, bare in fields})
     return matches
 
 

@@ -1,0 +1,74 @@
+"""Meaning of a reply, independent of its wire: what a reader of a cassette wants to see, and what must not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.client.accumulator import Accumulator
+from interlingua.common.jsontext.codec import read_json, write_json
+from interlingua.core.reply import Reply
+
+__all__ = ["CallMeaning", "ReplyMeaning", "describe_changes", "read_meaning"]
+
+
+class CallMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    arguments: Any = None
+    """The arguments as a JSON value; as text, if they are not JSON."""
+    complete: bool = True
+
+
+class ReplyMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Text, thinking, calls and end of a reply. Ids, usage and the form of the stream do not belong to it."""
+
+    reasoning: str = ""
+    text: str = ""
+    refusal: str = ""
+    calls: list[CallMeaning] = []
+    stop_reason: str = ""
+    error: str = ""
+
+
+def read_meaning(data: bytes, wire: str) -> ReplyMeaning:
+    """Return the meaning of a reply that a client has received on this wire, as a stream or whole."""
+    accumulator = Accumulator(wire, dialect="standard")
+    accumulator.add(data)
+    accumulator.close()
+    return _meaning(accumulator.reply())
+
+
+def _meaning(reply: Reply) -> ReplyMeaning:
+    calls = [
+        CallMeaning(name=call.name, arguments=_arguments(call.arguments), complete=call.complete)
+        for call in reply.calls
+    ]
+    return ReplyMeaning(
+        reasoning=reply.reasoning,
+        text=reply.text,
+        refusal=reply.refusal,
+        calls=calls,
+        stop_reason=reply.stop_reason or "",
+        error=reply.failure.message if reply.failure else "",
+    )
+
+
+def _arguments(text: str) -> Any:
+    value = read_json(text, dict[str, Any])
+    return text if value is None else value
+
+
+def describe_changes(recorded: ReplyMeaning, current: ReplyMeaning) -> list[str]:
+    """Return the differences between two meanings in words; an empty list if there is none."""
+    changes = []
+    for name in ReplyMeaning.__struct_fields__:
+        before, now = getattr(recorded, name), getattr(current, name)
+        if before != now:
+            changes.append(f"{name.replace('_', ' ')}: {_shown(now)} now, {_shown(before)} recorded")
+    return changes
+
+
+def _shown(value: Any) -> str:
+    text = write_json(msgspec.to_builtins(value))
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,55 @@
+"""`interlingua cassettes check`: check that recorded replies still mean the same."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlingua.cli.common import console
+
+if TYPE_CHECKING:
+    from interlingua.cassettes.recorded_exchange import RecordedExchange
+
+DESCRIPTION = """\
+Translates every recorded reply again, for each API, as a stream and whole, and
+compares the result with what it meant when it was recorded. The exit status is 1
+if something differs."""
+EPILOG = """\
+examples:
+  interlingua cassettes check tests/cassettes
+  interlingua cassettes check tests/cassettes --update    accept what the replies mean now
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a cassette: a file, or a folder")
+    parser.add_argument("--update", action="store_true", help="write what the replies mean now into the cassettes")
+
+
+def run(args: argparse.Namespace) -> int:
+    from interlingua.cassettes.cassette_files import list_files, read_file
+
+    files = [file for path in args.paths for file in list_files(Path(path))]
+    changed = sum(_check_file(file, read_file(file), update=args.update) for file in files)
+    total = f"{len(files)} file{'s' if len(files) != 1 else ''}"
+    if not changed:
+        console.print_stderr(f"{total}: every reply means the same")
+    elif args.update:
+        console.print_stderr(f"{total}: {changed} updated")
+    else:
+        console.print_stderr(f"{total}: {changed} with differences; --update accepts what the replies mean now")
+    return 1 if changed and not args.update else 0
+
+
+def _check_file(path: Path, exchanges: list[RecordedExchange], *, update: bool) -> bool:
+    """Print the problems of a file. Return whether it has any."""
+    from interlingua.cassettes.cassette_check import find_problems, update_meaning
+    from interlingua.cassettes.cassette_files import write_file
+
+    problems = [(number, problem) for number, one in enumerate(exchanges, 1) for problem in find_problems(one)]
+    lines = (f"{console.printable(f'{path}, exchange {number}: {problem}')}\n" for number, problem in problems)
+    console.write("".join(lines).encode())
+    if problems and update:
+        write_file(path, [update_meaning(exchange) for exchange in exchanges])
+    return bool(problems)

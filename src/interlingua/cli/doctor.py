@@ -1,0 +1,175 @@
+"""`interlingua doctor`: check upstreams and their models within seconds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from interlingua.cli.common import console, terminal
+from interlingua.cli.common.gateway_options import settings_from_args
+from interlingua.cli.common.upstream_options import add_target_options
+from interlingua.common.ansi import Style, Styler
+from interlingua.errors import UnknownModel, UsageError
+
+if TYPE_CHECKING:
+    from interlingua.gateway.routing.routes import Route, Routes
+    from interlingua.verification.doctor import CheckResult, UpstreamReport
+
+DESCRIPTION = """\
+Checks an upstream, or all upstreams of the settings: can it be reached, is the
+key right, which server and version is it, has it the model, does it stream,
+does the model see the tools and call them, does the server parse the calls, and
+what else does it support. One real call is made in each of its APIs. It changes
+nothing, and takes less than 20 seconds and a few thousand tokens for each
+model.
+
+Each line is one of:
+
+  ok     it works
+  odd    it works with Interlingua, or needs a look
+  wrong  it does not work; the line below says what helps
+  –      it was not checked"""
+EPILOG = """\
+examples:
+  interlingua doctor --base-url http://localhost:8000/v1
+  interlingua doctor --base-url https://openrouter.ai/api/v1 \\
+      --model moonshotai/kimi-k2 --key-env OPENROUTER_API_KEY
+  interlingua doctor                   the upstreams of ./interlingua.yaml
+  interlingua doctor --config gateway.yaml --model sonnet --json
+  interlingua config check --online    the same, after a check of the settings
+
+exit status:
+  0  nothing is wrong
+  1  a check is wrong; with --strict: or odd
+"""
+DEFAULT_SECONDS = 20.0
+DEFAULT_PARALLEL = 4
+MAX_MODELS_PER_UPSTREAM = 3
+"""Models of the settings that are checked at each upstream, unless --model names one."""
+NAME_WIDTH = 20
+NO_UPSTREAM_HINT = "for example: --base-url http://localhost:8000/v1, or --config FILE"
+_STATUS_STYLES = {"ok": Style.GOOD, "odd": Style.WARNING, "wrong": Style.ERROR, "skipped": Style.FAINT}
+_STATUS_WORDS = {"skipped": "–"}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_target_options(parser)
+    add = parser.add_argument
+    add("--timeout", type=float, default=DEFAULT_SECONDS, metavar="S",
+        help=f"seconds for all checks of a model; default: {DEFAULT_SECONDS:g}")  # fmt: skip
+    add("--parallel", type=int, default=DEFAULT_PARALLEL, metavar="N",
+        help=f"parallel requests to a model; default: {DEFAULT_PARALLEL}")  # fmt: skip
+    add("--strict", action="store_true", help="exit with status 1 if a check is odd, too")
+    add("--json", action="store_true", help="print the checks as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from interlingua.gateway.routing.routes import routes_for
+
+    loaded = settings_from_args(args)
+    for note in loaded.notes:
+        console.print_note(note)
+    if not loaded.settings.upstreams:
+        raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
+    routes = routes_for(loaded)
+    return run_checks(routes, loaded.settings.upstreams, args)
+
+
+def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespace) -> int:
+    """Check the upstreams and print the reports. Returns the exit status."""
+    if args.timeout <= 0 or args.parallel <= 0:
+        raise UsageError("--timeout and --parallel must be greater than 0", "for example: --timeout 20 --parallel 4")
+    examined = _routes_to_examine(routes, list(upstreams), args.model)
+    reports = asyncio.run(_examine_all(examined, args))
+    if args.json:
+        console.write_json([msgspec.to_builtins(report) for report in reports])
+    else:
+        styler = terminal.stdout_styler()
+        lines = [line for report in reports for line in _report_lines(report, styler)]
+        console.write("".join(f"{line}\n" for line in lines).encode())
+    counts = {status: sum(report.count(status) for report in reports) for status in ("ok", "odd", "wrong")}
+    unchecked = sum(report.count("skipped") for report in reports)
+    rest = f", {unchecked} not checked" if unchecked else ""
+    console.print_stderr(f"{counts['ok']} ok, {counts['odd']} odd, {counts['wrong']} wrong{rest}")
+    return 1 if counts["wrong"] or (args.strict and counts["odd"]) else 0
+
+
+def _routes_to_examine(
+    routes: Routes, upstreams: list[str], model: str | None
+) -> list[tuple[Route, Callable[[str], Route] | None]]:
+    """Return the routes. One without a model has a function that returns the route to the model that it turns out."""
+    from interlingua.gateway.routing.routes import DEMO_UPSTREAM
+
+    if model:
+        try:
+            return [(route, None) for route in routes.find(model)]
+        except UnknownModel as error:
+            raise UsageError(f"--model: unknown model {model!r}", error.hint) from None
+    names = [name for name in upstreams if name != DEMO_UPSTREAM]
+    if not names:
+        raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
+    examined: list[tuple[Route, Callable[[str], Route] | None]] = []
+    for name in names:
+        configured = [route for route in routes.configured_routes(name) if "*" not in route.model]
+        if len(configured) > MAX_MODELS_PER_UPSTREAM:
+            rest = ", ".join(route.model for route in configured[MAX_MODELS_PER_UPSTREAM:])
+            console.print_stderr(f"note: {name}: not checked, use --model: {console.printable(rest)}")
+        if configured:
+            examined += [(route, None) for route in configured[:MAX_MODELS_PER_UPSTREAM]]
+        else:
+            examined.append((routes.upstream_route(name), partial(routes.upstream_route, name)))
+    return examined
+
+
+async def _examine_all(
+    examined: list[tuple[Route, Callable[[str], Route] | None]], args: argparse.Namespace
+) -> list[UpstreamReport]:
+    from interlingua.verification.doctor import examine
+    from interlingua.verification.probing.probe_client import ProbeClient, open_session
+
+    models = "1 model" if len(examined) == 1 else f"{len(examined)} models"
+    console.print_stderr(f"checking {models}, at most {args.timeout:g} s …")
+    async with open_session() as session:
+        return await asyncio.gather(
+            *(
+                examine(
+                    ProbeClient(session, route, args.timeout),
+                    route,
+                    seconds=args.timeout,
+                    parallel=args.parallel,
+                    route_to=route_to,
+                )
+                for route, route_to in examined
+            )
+        )
+
+
+def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
+    width = terminal.terminal_width()
+    title = f"{report.name}: {report.model or 'no model'}" if report.model else report.name
+    yield styler(console.printable(title), Style.HEADING)
+    yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)
+    for check in report.checks:
+        yield from _check_lines(check, width, styler)
+    used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
+    yield styler(f"{'':9}{used}", Style.FAINT)
+    yield ""
+
+
+def _check_lines(check: CheckResult, width: int, styler: Styler) -> Iterator[str]:
+    word = _STATUS_WORDS.get(check.status, check.status)
+    indent = 9 + NAME_WIDTH
+    name = console.printable(check.check)
+    text = textwrap.wrap(console.printable(check.message), max(30, width - indent - 1), break_on_hyphens=False) or [""]
+    yield f"  {styler(f'{word:6}', _STATUS_STYLES[check.status])} {name:{NAME_WIDTH}}{text[0]}"
+    for line in text[1:]:
+        yield f"{'':{indent}}{line}"
+    fix = textwrap.wrap(f"→ {console.printable(check.fix)}", max(30, width - indent - 1), break_on_hyphens=False)
+    for number, line in enumerate(fix if check.fix else ()):
+        yield f"{'':{indent}}{'  ' if number else ''}{line}"

@@ -1,0 +1,77 @@
+"""Output of cards: to standard output as text, JSON or Markdown, and to files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from interlingua.cli.common import console, terminal
+from interlingua.common.ansi import Style, ansi_style
+from interlingua.errors import BadInput
+from interlingua.verification.card import Card
+from interlingua.verification.card.comparison import Comparison
+
+__all__ = ["add_output_options", "write_card", "write_comparison"]
+
+_ROLE_STYLES = {
+    "heading": Style.HEADING,
+    "good": Style.GOOD,
+    "fair": Style.WARNING,
+    "bad": Style.ERROR,
+    "faint": Style.FAINT,
+}
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("card").add_argument
+    add("--html", metavar="FILE", help="also write the card as one HTML page, with plots and the raw texts")
+    add("--markdown", metavar="FILE", help="also write the card as Markdown")
+    add("--json", action="store_true", help="print the card as JSON instead of text")
+
+
+def write_card(card: Card, args: argparse.Namespace) -> None:
+    """Write a card as the options say."""
+    from interlingua.verification.card.html_page import card_page
+    from interlingua.verification.card.json_card import json_card
+    from interlingua.verification.card.markdown_card import markdown_card
+    from interlingua.verification.card.terminal_card import terminal_lines
+
+    if args.json:
+        console.write_json(json_card(card))
+    else:
+        styler = terminal.stdout_styler()
+        lines = terminal_lines(card, terminal.terminal_width(), lambda text, role: styler(text, _ROLE_STYLES[role]))
+        console.write("".join(f"{_printable(line)}\n" for line in lines).encode())
+    _write_file(args.html, card_page(card))
+    _write_file(args.markdown, markdown_card(card))
+
+
+def write_comparison(comparison: Comparison, args: argparse.Namespace) -> None:
+    from interlingua.verification.card.comparison import comparison_markdown, comparison_page
+    from interlingua.verification.card.json_card import json_card
+
+    if args.json:
+        console.write_json({"a": json_card(comparison.a), "b": json_card(comparison.b)})
+    else:
+        console.write(comparison_markdown(comparison).encode())
+    _write_file(args.html, comparison_page(comparison))
+    _write_file(args.markdown, comparison_markdown(comparison))
+
+
+def _printable(line: str) -> str:
+    """Escape control characters of models and servers. Colours are the only escape sequences of a card."""
+    return (
+        "\x1b".join(map(console.printable, line.split("\x1b")))
+        if terminal.stdout_styler() is ansi_style
+        else console.printable(line)
+    )
+
+
+def _write_file(path: str | None, text: str) -> None:
+    if path is None:
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}", "choose another file") from error
+    console.print_stderr(f"written: {path}")

@@ -1,0 +1,63 @@
+"""Progress of a run on standard error: one line that is updated on a terminal, or a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+
+from interlingua.cli.common import console, terminal
+from interlingua.verification.card.formats import format_tokens
+from interlingua.verification.run.runner import Progress
+
+__all__ = ["ProgressLine"]
+
+UPDATE_SECONDS = 0.1
+LINE_SECONDS = 10.0
+"""Interval of the lines if standard error is not a terminal."""
+_CLEAR_LINE = "\r\x1b[K"
+
+
+class ProgressLine:
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._first_done: int | None = None
+        self._next_update = 0.0
+
+    def update(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._first_done is None:
+            self._first_done = progress.done
+        if now < self._next_update:
+            return
+        self._next_update = now + (UPDATE_SECONDS if self._is_terminal else LINE_SECONDS)
+        line = self._describe(progress, now)
+        if self._is_terminal:
+            self._write(f"{_CLEAR_LINE}{line[: terminal.terminal_width() - 1]}")
+        elif progress.done > self._first_done:
+            console.print_stderr(line)
+
+    def finish(self) -> None:
+        """Remove the line."""
+        if self._is_terminal:
+            self._write(_CLEAR_LINE)
+
+    def _describe(self, progress: Progress, now: float) -> str:
+        if progress.phase == "evidence":
+            return f"evidence for {progress.evidence_done} of {progress.evidence_total} failures"
+        limited = f", {progress.rate_limited} rate limits" if progress.rate_limited else ""
+        counts = f"{progress.done}/{progress.total} requests, {progress.right} right, {progress.wrong} wrong"
+        return f"{counts}, {format_tokens(progress.tokens.total)} tokens{limited}{self._time_left(progress, now)}"
+
+    def _time_left(self, progress: Progress, now: float) -> str:
+        done = progress.done - (self._first_done or 0)
+        if done < 5 or progress.done >= progress.total:
+            return ""
+        seconds = (now - self._start) / done * (progress.total - progress.done)
+        return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            sys.stderr.write(text)
+            sys.stderr.flush()

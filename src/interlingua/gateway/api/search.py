@@ -1,0 +1,264 @@
+"""Web search outside of a reply: the commands of Codex's own search tool, `POST /v1/alpha/search`.
+
+Codex offers the model one tool with many commands, and sends them here. It ends the turn at any error status, so the
+outcome of each command is a text for the model, also if the command fails or is not available.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from yarl import URL
+
+from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import encode_json
+from interlingua.errors import BadRequest
+from interlingua.gateway.http.memory_budget import decoded_size
+from interlingua.gateway.http.request_body import decode_body, read_body
+from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.server_tools.server_tool import UNAVAILABLE, Json, Outcome, Page
+from interlingua.gateway.server_tools.web_access import WebAccess
+from interlingua.gateway.server_tools.web_search import DomainFilter
+from interlingua.gateway.state import GatewayState
+from interlingua.gateway.upstream.http_client import headers_for, read_full_body, send_request
+from interlingua.translation.upstream_errors import UpstreamFailed
+from interlingua.wires import get_wire
+
+__all__ = ["PageReferences", "SearchEndpoint"]
+
+MAX_COMMANDS = 16
+"""Commands of one request that are run."""
+MAX_FOUND_LINES = 30
+MAX_RESULT_SNIPPET_CHARS = 300
+CHARS_PER_TOKEN = 4
+MAX_OUTPUT_CHARS = 200_000
+MAX_FORWARDED_BYTES = 4 * 1024 * 1024
+FORWARD_TIMEOUT_SECONDS = 120.0
+REFERENCE_PURPOSE = b"references of found pages"
+SIGNATURE_CHARS = 12
+
+
+class PageReferences:
+    """References to pages that a search has found: a signature and the URL.
+
+    The model may open a page that was found, but not a URL of its own making. With the signature, the gateway need not
+    store what it has found.
+
+    Args:
+        key: Secret of the client.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = hmac.digest(key, REFERENCE_PURPOSE, sha256)
+
+    def write(self, url: str) -> str:
+        return f"{self._sign(url)}:{url}"
+
+    def read(self, reference: str) -> tuple[str, bool]:
+        """Return the URL of a reference or of a plain URL, and whether a search has found it."""
+        signature, _, url = reference.partition(":")
+        is_found = hmac.compare_digest(signature.encode(), self._sign(url).encode())
+        return (url, True) if is_found else (reference, False)
+
+    def _sign(self, url: str) -> str:
+        return hmac.digest(self._key, url.encode(), sha256).hex()[:SIGNATURE_CHARS]
+
+
+class CommandOutcome(msgspec.Struct, frozen=True):
+    """Outcome of a command: a text for the model, and the pages that it is about."""
+
+    text: str
+    pages: list[Page] = []
+
+
+class SearchEndpoint:
+    """Handler of the endpoint for clients of one wire."""
+
+    def __init__(self, gateway: GatewayState, wire: str) -> None:
+        self._gateway = gateway
+        self._wire = wire
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        config, work_threads = self._gateway.config, self._gateway.work_threads
+        config.authenticator.check_origin(request.headers)
+        client_id = config.authenticator.check_key(request.headers)
+        limited_client, limits = client_id if config.settings.keys else "", config.settings.limits
+        counted_request = self._gateway.client_limiter.begin(limited_client, config.settings.client_limits)
+        try:
+            with closing(self._gateway.memory_budget.open_share()) as memory:
+                data = await read_body(request, limits, memory)
+                memory.resize(await work_threads.run(client_id, len(data), decoded_size, data))
+                body = await work_threads.run(client_id, len(data), decode_body, data, limits)
+                route = self._upstream_with_search(body.get("model"))
+                if route is not None:
+                    reply = await self._forward(data, route, request)
+                else:
+                    references = PageReferences(config.seal_key_for(client_id))
+                    reply = encode_json(await self._run(body, references))
+        finally:
+            if counted_request is not None:
+                counted_request.end(tokens=0)
+        return web.Response(body=reply, content_type="application/json")
+
+    def _upstream_with_search(self, model: Any) -> Route | None:
+        """Return the route to an upstream that may search itself; None if the gateway searches."""
+        config = self._gateway.config
+        if config.settings.web_search.engine != "off" or not isinstance(model, str):
+            return None
+        route = config.routes.find(model)[0]
+        return route if route.upstream.api == self._wire else None
+
+    async def _forward(self, body: bytes, route: Route, request: web.Request) -> bytes:
+        """Send the request to an upstream, and return its reply. Raises UpstreamFailed."""
+        session, key = self._gateway.session, self._gateway.config.authenticator.passthrough_key(request.headers)
+        assert session is not None, "the session is opened before the gateway listens"
+        api = get_wire(self._wire).HTTP_API
+        url = URL(api.base_url(route.upstream.url) + api.search_path, encoded=True)
+        headers = headers_for(route, self._wire, request.headers, key, stream=False)
+        try:
+            async with asyncio.timeout(FORWARD_TIMEOUT_SECONDS):
+                async with await send_request(session, route, url, body, headers) as response:
+                    return await read_full_body(response, MAX_FORWARDED_BYTES)
+        except TimeoutError:
+            raise UpstreamFailed(
+                f"{route.name}: the search took longer than {FORWARD_TIMEOUT_SECONDS:g} s", 504
+            ) from None
+
+    async def _run(self, body: Json, references: PageReferences) -> Json:
+        commands = body.get("commands")
+        if commands is not None and not isinstance(commands, dict):
+            raise BadRequest("commands", "expected an object")
+        runner = _CommandRunner(self._web_access(body), body, references)
+        outcomes = await asyncio.gather(*runner.start(as_dict(commands)))
+        text = "\n\n".join(outcome.text for outcome in outcomes) or "[no command]"
+        max_tokens = body.get("max_output_tokens")
+        max_chars = CHARS_PER_TOKEN * max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else MAX_OUTPUT_CHARS
+        results = [_result_object(page, references) for outcome in outcomes for page in outcome.pages]
+        return {"encrypted_output": None, "output": text[: min(max_chars, MAX_OUTPUT_CHARS)], "results": results}
+
+    def _web_access(self, body: Json) -> WebAccess:
+        settings, log = self._gateway.config.settings, self._gateway.log
+        given = body.get("input")
+        user_messages = [item for item in map(as_dict, as_list(given)) if item.get("role") == "user"]
+        return WebAccess(
+            self._gateway.search_engine(settings.web_search),
+            settings.web_search.results,
+            settings.web_fetch,
+            lambda problem: log.error("web search failed", problem=problem),
+            lambda: given if isinstance(given, str) else user_messages,
+        )
+
+
+class _CommandRunner:
+    """Runs the commands of one request.
+
+    Args:
+        access: Access to the web.
+        body: The request.
+        references: References to pages.
+    """
+
+    def __init__(self, access: WebAccess, body: Json, references: PageReferences) -> None:
+        self._access = access
+        self._references = references
+        settings = as_dict(body.get("settings"))
+        self._filters = as_dict(settings.get("filters"))
+        self._may_open = settings.get("external_web_access") is not False
+
+    def start(self, commands: Json) -> list[Awaitable[CommandOutcome]]:
+        """Return the outcomes of all commands, in the order of the request."""
+        runners: dict[str, Callable[[Json], Awaitable[CommandOutcome]]] = {
+            "search_query": self._search,
+            "open": self._open,
+            "find": self._find,
+            "time": _tell_time,
+        }
+        started: list[Awaitable[CommandOutcome]] = []
+        for name, operations in commands.items():
+            run = runners.get(name)
+            for operation in map(as_dict, as_list(operations)):
+                if len(started) < MAX_COMMANDS:
+                    started.append(run(operation) if run is not None else _refuse(name))
+        return started
+
+    async def _search(self, operation: Json) -> CommandOutcome:
+        query, wanted = str(operation.get("q") or ""), DomainFilter.read({"allowed_domains": operation.get("domains")})
+        outcome = await self._access.search_tool("search_query", {"filters": self._filters}).run({"query": query})
+        title = f"# Results of the search: {query}"
+        if outcome.error:
+            return CommandOutcome(f"{title}\n\n{_describe_error('search_query', outcome.error)}")
+        pages = [page for page in outcome.pages if wanted.accepts(page.url)]
+        return CommandOutcome("\n\n".join([title, *map(self._describe, pages)]) if pages else f"{title}\n\nnone", pages)
+
+    def _describe(self, page: Page) -> str:
+        reference = f"ref_id: {self._references.write(page.url)}"
+        return "\n".join(filter(None, (f"## {page.title}", page.url, reference, page.age, page.text)))
+
+    async def _open(self, operation: Json) -> CommandOutcome:
+        url, outcome = await self._fetch(operation)
+        if outcome.error:
+            return CommandOutcome(f"# {url}\n\n{_describe_error('open', outcome.error)}")
+        (page,), line = outcome.pages, operation.get("lineno")
+        first = max(line, 1) if isinstance(line, int) else 1
+        lines = [f"L{number}: {text}" for number, text in _numbered_lines(page) if number >= first]
+        return CommandOutcome("\n".join([self._describe(_without_text(page)), "", *lines]), [page])
+
+    async def _find(self, operation: Json) -> CommandOutcome:
+        pattern = str(operation.get("pattern") or "")
+        url, outcome = await self._fetch(operation)
+        if outcome.error:
+            return CommandOutcome(f"# {url}\n\n{_describe_error('find', outcome.error)}")
+        (page,), wanted = outcome.pages, pattern.lower()
+        lines = [f"L{number}: {text}" for number, text in _numbered_lines(page) if wanted in text.lower()]
+        found = "\n".join(lines[:MAX_FOUND_LINES]) or "none"
+        return CommandOutcome(f"{self._describe(_without_text(page))}\n\nLines with {pattern!r}:\n{found}", [page])
+
+    async def _fetch(self, operation: Json) -> tuple[str, Outcome]:
+        """Fetch the page that a command names. Returns its URL, and the outcome."""
+        url, is_found = self._references.read(str(operation.get("ref_id") or ""))
+        if not self._may_open:
+            return url, Outcome(error="external_web_access is false: only searches are allowed")
+        if is_found:
+            self._access.allow(url)
+        return url, await self._access.fetch_tool("open", {"filters": self._filters}, 0, 0).run({"url": url})
+
+
+def _numbered_lines(page: Page) -> list[tuple[int, str]]:
+    return list(enumerate(page.text.splitlines(), 1))
+
+
+def _without_text(page: Page) -> Page:
+    return msgspec.structs.replace(page, text="")
+
+
+def _describe_error(command: str, error: str) -> str:
+    explanation = f"{UNAVAILABLE}: this server has no access to the web" if error == UNAVAILABLE else error
+    return f"[{command} failed: {explanation}]"
+
+
+async def _refuse(name: str) -> CommandOutcome:
+    return CommandOutcome(f"[{name} is not available on this server]")
+
+
+async def _tell_time(operation: Json) -> CommandOutcome:
+    offset = str(operation.get("utc_offset") or "+00:00")
+    try:
+        hours, minutes = offset[1:].split(":") if ":" in offset else (offset[1:] or "0", "0")
+        difference = timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if offset.startswith("-") else 1)
+        now = datetime.now(UTC) + difference
+    except (ValueError, OverflowError):
+        return CommandOutcome(f"[time failed: {offset[:20]!r} is no UTC offset such as +03:00]")
+    return CommandOutcome(f"The time at UTC{offset} is {now:%Y-%m-%d %H:%M:%S}.")
+
+
+def _result_object(page: Page, references: PageReferences) -> dict[str, Any]:
+    fields = {"ref_id": references.write(page.url), "url": page.url, "title": page.title}
+    return {"type": "text_result", **fields, "snippet": page.text[:MAX_RESULT_SNIPPET_CHARS]}

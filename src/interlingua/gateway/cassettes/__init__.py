@@ -1,0 +1,1 @@
+"""Recording and replay of exchanges by the gateway."""

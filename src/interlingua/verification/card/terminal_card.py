@@ -1,0 +1,168 @@
+"""Card for the terminal, in lines of a given width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+
+from interlingua.verification.attribution import CAUSES
+from interlingua.verification.card.card import Card, NamedRate
+from interlingua.verification.card.formats import (
+    CAUSE_NAMES,
+    format_dollars,
+    format_interval,
+    format_seconds,
+    format_share,
+    format_tokens,
+    sentence,
+)
+from interlingua.verification.judging.failure import FAILURE_KINDS
+from interlingua.verification.run.metrics import Latency
+
+__all__ = ["terminal_lines"]
+
+Paint = Callable[[str, str], str]
+"""Colours a text for a role: heading, good, fair, bad, faint."""
+NAME_WIDTH = 24
+MIN_BAR_WIDTH, MAX_BAR_WIDTH = 10, 40
+MAX_EXAMPLE_CHARS = 400
+GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
+
+
+def terminal_lines(card: Card, width: int, paint: Paint) -> Iterator[str]:
+    """Yield the lines of the card."""
+    return _Lines(card, max(60, width), paint).all()
+
+
+class _Lines:
+    def __init__(self, card: Card, width: int, paint: Paint) -> None:
+        self._card = card
+        self._width = width
+        self._paint = paint
+        self._bar_width = min(MAX_BAR_WIDTH, max(MIN_BAR_WIDTH, width - NAME_WIDTH - 33))
+
+    def all(self) -> Iterator[str]:
+        card = self._card
+        yield self._paint(card.title, "heading")
+        yield from self._wrap(card.verdict)
+        if not card.is_complete:
+            done = f"{card.trials_done} of {card.header.trials} requests are done: the run is not complete."
+            yield self._paint(done, "fair")
+        yield ""
+        for rate in card.rates:
+            yield self._rate_line(rate)
+        for score in card.scores:
+            meaning = self._shorten(score.meaning, self._width - NAME_WIDTH - 12)
+            yield f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} {self._paint(meaning, 'faint')}"
+        yield from self._causes()
+        yield from self._failures()
+        yield from self._section("by category", (self._rate_line(rate) for rate in card.categories))
+        yield from self._latency()
+        yield from self._facts()
+
+    def _rate_line(self, named: NamedRate) -> str:
+        rate = named.rate
+        value = rate.value or 0.0
+        role = "good" if value >= GOOD_SHARE else "fair" if value >= FAIR_SHARE else "bad"
+        role = "faint" if named.name == "call rate" else role
+        filled = round(value * self._bar_width)
+        bar = self._paint("━" * filled, role) + self._paint("·" * (self._bar_width - filled), "faint")
+        numbers = f"{format_interval(rate):>9}  {rate.count}/{rate.total}"
+        return f"  {named.name:{NAME_WIDTH}} {format_share(rate.value):>7} {bar} {self._paint(numbers, 'faint')}"
+
+    def _causes(self) -> Iterator[str]:
+        card = self._card
+        if not card.causes:
+            return
+        yield ""
+        yield self._paint("who lost the calls", "heading")
+        for cause in card.causes:
+            uncertain = cause.count - cause.certain
+            note = f" ({uncertain} of them likely)" if cause.certain else " (likely)"
+            yield f"  {CAUSE_NAMES[cause.cause]:{NAME_WIDTH}} {cause.count:>4}{note if uncertain else ''}"
+            for line in self._wrap(sentence(CAUSES[cause.cause]), indent=4):
+                yield self._paint(line, "faint")
+            yield from self._wrap(f"→ {cause.advice}", indent=4, hang=2)
+
+    def _failures(self) -> Iterator[str]:
+        card = self._card
+        if not card.failures:
+            return
+        yield ""
+        yield self._paint("failures", "heading")
+        for group in card.failures:
+            yield from self._wrap(
+                f"{group.count:>4} × {CAUSE_NAMES[group.cause]}, {group.kind}: {FAILURE_KINDS[group.kind]}",
+                indent=2,
+                hang=7,
+            )
+            example = group.examples[0]
+            reasons = "; ".join(example.attribution.reasons) if example.attribution else ""
+            mode = "stream" if example.stream else "whole"
+            text = textwrap.shorten(
+                f"for example {example.id} ({mode}): {reasons}", MAX_EXAMPLE_CHARS, placeholder=" …"
+            )
+            for line in self._wrap(text, indent=9):
+                yield self._paint(line, "faint")
+        if card.oddities:
+            kinds = ", ".join(f"{kind} ({count})" for kind, count in card.oddities)
+            yield from self._wrap(f"irregularities that some clients survive: {kinds}", indent=2)
+
+    def _latency(self) -> Iterator[str]:
+        metrics = self._card.metrics
+        rows: list[tuple[str, Latency]] = [
+            ("first content, streams", metrics.first_content),
+            ("complete reply", metrics.duration),
+        ]
+        lines = [
+            f"  {name:{NAME_WIDTH}} {format_seconds(times.p50):>7} {format_seconds(times.p90):>8} "
+            f"{format_seconds(times.p99):>8}"
+            for name, times in rows
+            if times.count
+        ]
+        if lines:
+            yield ""
+            yield self._paint(f"{'latency':{NAME_WIDTH + 2}} {'median':>7} {'90 %':>8} {'99 %':>8}", "heading")
+            yield from lines
+
+    def _facts(self) -> Iterator[str]:
+        card, header = self._card, self._card.header
+        counted = f"{format_tokens(card.tokens.prompt)} prompt, {format_tokens(card.tokens.reply)} reply tokens"
+        tokens = counted if card.tokens.total else "not counted by the server"
+        extra = (
+            f"; {format_tokens(card.extra_tokens.total)} for evidence and retries" if card.extra_tokens.total else ""
+        )
+        cost = f"; {format_dollars(card.dollars)}" if card.dollars is not None else ""
+        engine = " ".join(filter(None, (header.engine or "unknown", header.engine_version)))
+        settings = ", ".join(
+            f"{name} {value:g}"
+            for name in ("temperature", "seed", "max_tokens")
+            if (value := getattr(header.settings, name)) is not None
+        )
+        facts = [
+            ("tokens", f"{tokens}{extra}{cost}"),
+            ("server", f"{engine}; {header.api}; dialect {header.dialect}"),
+            ("set", f"{header.set_name}, {header.trials} requests; {settings or 'settings of the samples'}"),
+            ("reference", card.reference),
+            *(("note", note) for note in header.notes),
+        ]
+        yield ""
+        for name, fact in facts:
+            for n, line in enumerate(self._wrap(fact, indent=NAME_WIDTH + 3) if fact else ()):
+                label = f"  {name:{NAME_WIDTH}} " if n == 0 else " " * (NAME_WIDTH + 3)
+                yield label + line.lstrip()
+
+    def _section(self, title: str, lines: Iterator[str]) -> Iterator[str]:
+        content = list(lines)
+        if content:
+            yield ""
+            yield self._paint(title, "heading")
+            yield from content
+
+    def _wrap(self, text: str, indent: int = 0, hang: int = 0) -> list[str]:
+        first, rest = " " * indent, " " * (indent + hang)
+        width = self._width - 1
+        return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+    def _shorten(self, text: str, limit: int) -> str:
+        return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,199 @@
+"""Checks of replies and tool calls."""
+
+from __future__ import annotations
+
+from interlingua.upstreams.refusals import recognize_refusal
+from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
+from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
+from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
+from interlingua.verification.engine_flags import parser_flags, parser_name
+from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
+from interlingua.verification.judging.observation import Observation
+from interlingua.verification.samples.sample import Sample
+
+__all__ = [
+    "check_calls",
+    "check_choices",
+    "check_parallel",
+    "check_special_tokens",
+    "check_stream",
+    "check_template",
+    "describe_error",
+]
+
+MIN_EVENTS = 12
+"""Events that do not arrive together by chance."""
+MIN_BUFFERED_SECONDS = 0.2
+"""Time in which no model writes these events, so that something has collected them."""
+MIN_TOKENS_OF_TOOLS = 20
+"""Tokens that the two tools of the doctor take at least."""
+MAX_ERROR_CHARS = 160
+UNPARSED = {"skip_special_tokens": False}
+"""Fields with which vLLM and SGLang send special tokens as text."""
+
+
+def describe_error(observation: Observation) -> str:
+    """Return status and message of a failed request, shortened."""
+    recording = observation.recording
+    error = observation.reply.error
+    shortened = error if len(error) <= MAX_ERROR_CHARS else f"{error[:MAX_ERROR_CHARS]}…"
+    return f"{recording.status}: {shortened}" if recording.status else shortened
+
+
+def _is_too_short(observation: Observation) -> bool:
+    return observation.reply.finish_reason in LENGTH_REASONS
+
+
+async def check_stream(probe: Probe) -> CheckResult:
+    """Check that a reply streams, ends properly and has its usage."""
+    observation = await probe.ask(COUNTING, stream=True)
+    recording, reply = observation.recording, observation.reply
+    if not recording.is_success:
+        return wrong("stream", f"a simple request fails: {describe_error(observation)}")
+    if reply.error or reply.unreadable_events:
+        return wrong("stream", reply.error or f"{reply.unreadable_events} events are not JSON")
+    if not recording.content_type.startswith("text/event-stream"):
+        return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
+    if not reply.has_ended or not reply.finish_reason:
+        return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
+    if reply.events >= MIN_EVENTS and len(recording.arrivals) == 1 and waited >= MIN_BUFFERED_SECONDS:
+        return odd(
+            "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
+        )
+    usage = "" if reply.output_tokens else ", without usage"
+    first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
+    return ok("stream", f"{reply.events} events, {first}{usage}")
+
+
+async def check_calls(probe: Probe) -> list[CheckResult]:
+    """Check that the model calls a tool, in a stream and whole, and that the server parses the call."""
+    results = []
+    for stream, name in ((True, "tool call, stream"), (False, "tool call, whole")):
+        observation = await probe.ask(CALL, stream=stream)
+        results.append(await _judge_call(probe, observation, CALL, name))
+    return results
+
+
+async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
+    judgement = probe.judge(observation, sample)
+    facts, dialect = probe.target.facts, probe.dialect.name
+    flags = parser_flags(facts.engine, dialect)
+    fix = (
+        f"works with Interlingua; for other clients start the server with {flags}"
+        if flags
+        else "works with Interlingua"
+    )
+    if judgement.is_right:
+        return _right_call(probe, name)
+    if _is_too_short(observation):
+        return odd(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged")
+    refusal = recognize_refusal(observation.recording.status, observation.reply.error)
+    if refusal is not None and refusal.kind == "no-tool-parser":
+        return odd(name, "the server has no tool parser, and refuses tools", fix)
+    if not observation.recording.is_success:
+        return wrong(name, f"a request with tools fails: {describe_error(observation)}")
+    if judge_corrected(observation, sample).is_right:
+        place = "as text" if len(observation.corrected.calls) > len(observation.reply.calls) else "damaged"
+        return odd(name, f"the call arrives {place}: {judgement.failures[0].message}", fix)
+    cause, evidence = await probe.explain(sample, observation)
+    return wrong(
+        name,
+        f"{judgement.failures[0].kind}, caused by the {cause.replace('-', ' ')}: {evidence}",
+        _fix_for(cause, flags),
+    )
+
+
+def _right_call(probe: Probe, name: str) -> CheckResult:
+    facts, dialect = probe.target.facts, probe.dialect.name
+    expected = parser_name(facts.engine, dialect)
+    if facts.tool_parser and expected and facts.tool_parser != expected:
+        message = f"right, but the tool parser is {facts.tool_parser!r}"
+        return odd(name, message, f"for this model use --tool-call-parser {expected}")
+    return ok(name, "the call is right")
+
+
+def _fix_for(cause: str, flags: str) -> str:
+    match cause:
+        case "engine-parser":
+            own = f"start the server with {flags}, or" if flags else "use another tool parser, or start the server"
+            return f"{own} without a parser: Interlingua reads the text"
+        case "template":
+            return "use the chat template of the model's repository (--chat-template)"
+        case "model":
+            return "run `interlingua verify` to see how often this happens"
+        case "transport":
+            return (
+                "look for a proxy in between, or use another provider; `interlingua verify` shows how often it happens"
+            )
+        case _:
+            return "run `interlingua verify` for details"
+
+
+async def check_template(probe: Probe) -> CheckResult:
+    """Check that the prompt grows with the tools."""
+    with_tools = await probe.ask(CALL, stream=False, max_tokens=1, tool_choice="none")
+    without_tools = await probe.ask(CALL, stream=False, max_tokens=1, tools=None)
+    tokens, base = with_tools.reply.input_tokens, without_tools.reply.input_tokens
+    if not tokens or not base:
+        return skipped("tools in prompt", "the server does not count prompt tokens")
+    if tokens - base < MIN_TOKENS_OF_TOOLS:
+        as_auto = await probe.ask(CALL, stream=False, max_tokens=1)  # some servers hide tools that may not be called
+        tokens = as_auto.reply.input_tokens or tokens
+    if tokens - base < MIN_TOKENS_OF_TOOLS:
+        message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
+        return wrong("tools in prompt", message, "use the chat template of the model's repository (--chat-template)")
+    return ok("tools in prompt", f"two tools take {tokens - base} tokens")
+
+
+async def check_special_tokens(probe: Probe) -> CheckResult:
+    """Check that special tokens reach the client as text, which Interlingua needs if the server has no parser."""
+    engine, tokens = probe.target.facts.engine, probe.dialect.tokens
+    if engine not in ("vllm", "sglang") or not tokens:
+        reason = "only vLLM and SGLang can be asked for them" if tokens else "the dialect has none, or is unknown"
+        return skipped("special tokens", reason)
+    observation = await probe.ask(CALL, stream=False, extra=UNPARSED, tool_choice="none")
+    if not observation.recording.is_success:
+        return odd("special tokens", f"a request for raw text fails: {describe_error(observation)}")
+    if any(token in observation.reply.text + observation.reply.reasoning for token in tokens):
+        return ok("special tokens", "come through with skip_special_tokens: false")
+    if engine == "sglang":
+        return skipped("special tokens", "the server hides the tools if none may be called")
+    fix = "set extra: {skip_special_tokens: false}, and start vLLM without --exclude-tools-when-tool-choice-none"
+    return odd("special tokens", "the raw text of a call has none of the model's markers", fix)
+
+
+async def check_choices(probe: Probe) -> CheckResult:
+    """Check `tool_choice`: required, a named tool, and none."""
+    problems, refused = [], []
+    for mode in ("required", "named", "none"):
+        sample = choice_sample(mode)
+        observation = await probe.ask(sample, stream=False)
+        if not observation.recording.is_success:
+            refused.append(f"{mode} ({describe_error(observation)})")
+        elif _is_too_short(observation):
+            continue
+        elif not probe.judge(observation, sample).is_right and not judge_corrected(observation, sample).is_right:
+            problems.append(f"{mode} is ignored")
+    if refused and any("requires --" in text for text in refused):
+        return odd("tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text")
+    if refused or problems:
+        message = "; ".join([*problems, *(f"refused: {text}" for text in refused)])
+        return odd("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
+    return ok("tool_choice", "required, named and none work")
+
+
+async def check_parallel(probe: Probe) -> CheckResult:
+    observation = await probe.ask(PARALLEL, stream=True)
+    judgement = probe.judge(observation, PARALLEL)
+    if judgement.is_right:
+        return ok("parallel calls", "two calls in one reply")
+    if not observation.recording.is_success:
+        return odd("parallel calls", f"not tried: {describe_error(observation)}")
+    if _is_too_short(observation):
+        return skipped("parallel calls", f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+    if judge_corrected(observation, PARALLEL).is_right:
+        return odd("parallel calls", f"damaged: {judgement.failures[0].message}", "Interlingua corrects it")
+    if judgement.failures[0].kind == "missing-call":
+        return odd("parallel calls", "the model makes one call at a time", "agents work, with more turns")
+    return odd("parallel calls", judgement.failures[0].message)

@@ -1,0 +1,190 @@
+"""Examination of one upstream: all checks, in parallel, within a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from interlingua.errors import InterlinguaError
+from interlingua.gateway.routing.routes import Route
+from interlingua.verification.doctor.call_checks import (
+    check_calls,
+    check_choices,
+    check_parallel,
+    check_special_tokens,
+    check_stream,
+    check_template,
+)
+from interlingua.verification.doctor.check import CheckResult, UpstreamReport, skipped, wrong
+from interlingua.verification.doctor.feature_checks import (
+    check_api,
+    check_images,
+    check_structured_output,
+    check_thinking_replay,
+    other_apis,
+    short_name,
+)
+from interlingua.verification.doctor.probe import Probe
+from interlingua.verification.doctor.server_checks import check_server
+from interlingua.verification.probing.sender import Json, Sender
+from interlingua.verification.recording import Recording
+from interlingua.verification.target import find_target
+from interlingua.wires import WIRES
+
+__all__ = ["LimitedSender", "examine"]
+
+FIRST_CHECK = "stream"
+_NEED_CALLS = frozenset(
+    {
+        "special tokens",
+        "tool_choice",
+        "parallel calls",
+        "thinking replay",
+        *(f"API {short_name(wire)}" for wire in WIRES),
+    }
+)
+"""Checks that cannot succeed if the model's calls do not arrive."""
+Check = Callable[[Probe], Awaitable[CheckResult | list[CheckResult]]]
+
+
+class LimitedSender:
+    """Sender with a limit on parallel requests. It is a `Sender`."""
+
+    def __init__(self, sender: Sender, parallel: int) -> None:
+        self._sender = sender
+        self._slots = asyncio.Semaphore(parallel)
+        self.requests = 0
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        async with self._slots:
+            self.requests += 1
+            return await self._sender.send(body, stream=stream, wire=wire)
+
+    async def list_models(self) -> Recording:
+        return await self._sender.list_models()
+
+    async def call_server(self, path: str, body: Json | None = None) -> Json | None:
+        async with self._slots:
+            return await self._sender.call_server(path, body)
+
+
+def _checks(api: str) -> list[tuple[str, Check]]:
+    """Return the checks of a model, in the order of the report. The first ones matter most and start first."""
+    checks: list[tuple[str, Check]] = [
+        (FIRST_CHECK, check_stream),
+        ("tool call", check_calls),
+        ("tools in prompt", check_template),
+        ("special tokens", check_special_tokens),
+        ("tool_choice", check_choices),
+        ("parallel calls", check_parallel),
+        ("thinking replay", check_thinking_replay),
+        ("images", check_images),
+        ("structured output", check_structured_output),
+    ]
+    return checks + [(f"API {short_name(wire)}", _api_check(wire)) for wire in other_apis(api)]
+
+
+def _api_check(wire: str) -> Check:
+    async def check(probe: Probe) -> CheckResult:
+        return await check_api(probe, wire)
+
+    return check
+
+
+async def examine(
+    sender: Sender,
+    route: Route,
+    *,
+    seconds: float,
+    parallel: int,
+    route_to: Callable[[str], Route] | None = None,
+) -> UpstreamReport:
+    """Check one upstream and a model of it.
+
+    Args:
+        sender: Sends the requests.
+        route: The upstream and the model.
+        seconds: Time limit for all checks together.
+        parallel: Largest number of parallel requests.
+        route_to: Returns the route to a model, if `route` names none. Then the only model of the server is checked.
+    """
+    start = time.monotonic()
+    deadline = start + seconds
+    limited = LimitedSender(sender, parallel)
+    try:
+        target = await asyncio.wait_for(find_target(limited, route), seconds)
+    except TimeoutError:
+        checks = [
+            wrong("reachable", f"no answer within {seconds:g} s", "check the URL, and that the server is running")
+        ]
+        return _report(route, "", checks, start, limited, 0)
+    model = route.model
+    if route_to is not None:
+        model = target.facts.models[0] if len(target.facts.models) == 1 else ""
+        target = msgspec.structs.replace(target, route=route_to(model))
+    checks = check_server(target.facts, target.route, model)
+    if not model or any(check.status == "wrong" for check in checks):
+        return _report(route, model, checks, start, limited, 0)
+    probe = Probe(limited, target)
+    checks += _without_consequences(await _run_checks(probe, _checks(route.upstream.api), deadline, seconds))
+    return _report(route, model, checks, start, limited, probe.tokens)
+
+
+def _timed_out(name: str, seconds: float) -> CheckResult:
+    """Return the result of a check that took too long. Without a first reply, the model does not work at all."""
+    message = f"no answer within {seconds:g} s"
+    if name == FIRST_CHECK:
+        return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
+    return skipped(name, message)
+
+
+def _without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
+    """Return the checks. If no call works, the checks that need one say so instead of repeating the problem."""
+    calls = [check for check in checks if check.check.startswith("tool call")]
+    if any(check.status == "ok" for check in calls) or not calls:
+        return checks
+    reason = "not judged, because calls do not work; see above"
+    if all(check.status == "odd" for check in calls):
+        reason = "not judged, because the server does not parse calls; see above"
+    return [
+        skipped(check.check, reason) if check.check in _NEED_CALLS and check.status in ("odd", "wrong") else check
+        for check in checks
+    ]
+
+
+def _report(
+    route: Route, model: str, checks: list[CheckResult], start: float, sender: LimitedSender, tokens: int
+) -> UpstreamReport:
+    return UpstreamReport(
+        name=route.name,
+        url=route.upstream.url,
+        api=route.upstream.api,
+        model=model,
+        checks=tuple(checks),
+        seconds=round(time.monotonic() - start, 2),
+        requests=sender.requests,
+        tokens=tokens,
+    )
+
+
+async def _run_checks(
+    probe: Probe, checks: list[tuple[str, Check]], deadline: float, seconds: float
+) -> list[CheckResult]:
+    """Run all checks at once, and return their results in order."""
+
+    async def run(name: str, check: Check) -> list[CheckResult]:
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+                found = await check(probe)
+        except TimeoutError:
+            found = _timed_out(name, seconds)
+        except InterlinguaError as error:
+            found = skipped(name, f"the request cannot be written for this API: {error}")
+        return found if isinstance(found, list) else [found]
+
+    coroutines: list[Coroutine[Any, Any, list[CheckResult]]] = [run(name, check) for name, check in checks]
+    return [result for results in await asyncio.gather(*coroutines) for result in results]

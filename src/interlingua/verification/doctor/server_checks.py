@@ -1,0 +1,95 @@
+"""Checks of the server: reachable, key, engine, models, window. They need no reply of a model."""
+
+from __future__ import annotations
+
+from interlingua.gateway.routing.routes import Route
+from interlingua.verification.doctor.check import CheckResult, odd, ok, wrong
+from interlingua.verification.probing.server_facts import ENGINES, ServerFacts
+from interlingua.verification.reply_reading import read_reply
+from interlingua.verification.run.preflight import explain_model_problem, is_about_key
+
+__all__ = ["check_server"]
+
+AGENT_WINDOW_TOKENS = 32_768
+"""Context window that coding agents need at least: their first request has about 20,000 tokens."""
+MAX_LISTED_MODELS = 6
+_WINDOW_FLAGS = {
+    "vllm": "--max-model-len",
+    "sglang": "--context-length",
+    "llama.cpp": "--ctx-size",
+    "ollama": "OLLAMA_CONTEXT_LENGTH",
+}
+
+
+def check_server(facts: ServerFacts, route: Route, model: str) -> list[CheckResult]:
+    """Return the checks. If the last one is wrong, requests to a model make no sense.
+
+    Args:
+        facts: What the server has said about itself.
+        route: The upstream.
+        model: The model id; "" if none was chosen.
+    """
+    checks: list[CheckResult] = []
+    for check in (_check_reachable, _check_key):
+        checks.append(check(facts, route))
+        if checks[-1].status == "wrong":
+            return checks
+    checks.append(_check_engine(facts, route))
+    if model and facts.window(model):
+        checks.append(_check_window(facts, model))
+    checks.append(_check_model(facts, model))
+    return checks
+
+
+def _check_reachable(facts: ServerFacts, route: Route) -> CheckResult:
+    listing = facts.listing
+    if listing.status:
+        return ok("reachable", f"answers in {1000 * listing.seconds:.0f} ms")
+    reason = listing.error or f"no answer from {route.upstream.url}"
+    hint = "check the URL" if listing.is_unreachable else "the server accepts connections and does not answer"
+    return wrong("reachable", reason, f"{hint}, and that the server is running")
+
+
+def _check_key(facts: ServerFacts, route: Route) -> CheckResult:
+    listing, has_key = facts.listing, bool(route.upstream.key)
+    setting = f"set `key` of upstream {route.name!r}, or --key-env"
+    if is_about_key(listing):
+        problem = "the server refuses the key" if has_key else "the server needs a key"
+        return wrong("key", f"{problem}: {read_reply(listing).error}", setting)
+    if listing.status in (404, 405):
+        return ok("key", "not known yet: the server has no model list")
+    if not listing.is_success:
+        return odd("key", f"the model list has status {listing.status}: {read_reply(listing).error}")
+    return ok("key", "accepted" if has_key else "none is needed for the model list")
+
+
+def _check_engine(facts: ServerFacts, route: Route) -> CheckResult:
+    name = " ".join(filter(None, (facts.engine, facts.version)))
+    if not facts.engine:
+        return ok("engine", "unknown: a provider, or a server that does not name itself")
+    if facts.engine in ENGINES and route.profile.name not in ("any", facts.engine):
+        return odd("engine", f"{name}, but the profile is {route.profile.name!r}", f"set profile: {facts.engine}")
+    return ok("engine", name)
+
+
+def _check_window(facts: ServerFacts, model: str) -> CheckResult:
+    window = facts.window(model)
+    if window >= AGENT_WINDOW_TOKENS:
+        return ok("window", f"{window:,} tokens")
+    flag = _WINDOW_FLAGS.get(facts.engine, "")
+    fix = f"start the server with a larger {flag}" if flag else "choose a model with a larger window"
+    return odd("window", f"{window:,} tokens; coding agents need {AGENT_WINDOW_TOKENS:,}", fix)
+
+
+def _check_model(facts: ServerFacts, model: str) -> CheckResult:
+    count = len(facts.models)
+    if not model:
+        listed = ", ".join(facts.models[:MAX_LISTED_MODELS])
+        more = f" and {count - MAX_LISTED_MODELS} more" if count > MAX_LISTED_MODELS else ""
+        return odd(
+            "model", f"none is chosen; the server has {listed}{more}" if count else "none is chosen", "add --model"
+        )
+    if problem := explain_model_problem(facts, model):
+        return wrong("model", problem[0], problem[1])
+    others = f" (one of {count})" if count > 1 else ""
+    return ok("model", f"{model}{others}" if count else f"{model}; the server lists no models")

@@ -1,0 +1,93 @@
+"""Flags of model servers: the tool parser that each has for a dialect."""
+
+from __future__ import annotations
+
+__all__ = ["TOOL_PARSERS", "parser_flags", "parser_name"]
+
+TOOL_PARSERS: dict[str, dict[str, str]] = {
+    "vllm": {
+        "apertus": "apertus",
+        "deepseek_v3": "deepseek_v3",
+        "deepseek_v31": "deepseek_v31",
+        "deepseek_v32": "deepseek_v32",
+        "deepseek_v4": "deepseek_v4",
+        "dots": "dots",
+        "ernie45": "ernie45",
+        "functiongemma": "functiongemma",
+        "gemma4": "gemma4",
+        "gigachat3": "gigachat3",
+        "glm45": "glm45",
+        "glm47": "glm47",
+        "granite3": "granite",
+        "granite_20b_fc": "granite-20b-fc",
+        "harmony": "openai",
+        "hermes": "hermes",
+        "hy3": "hy_v3",
+        "inkling": "inkling",
+        "internlm2": "internlm",
+        "kimi_k2": "kimi_k2",
+        "kimi_k3": "kimi_k3",
+        "lfm2": "lfm2",
+        "llama3_json": "llama3_json",
+        "longcat": "longcat",
+        "minicpm5": "minicpm5",
+        "minimax_m2": "minimax_m2",
+        "minimax_m3": "minimax_m3",
+        "mistral_v3": "mistral",
+        "mistral_v11": "mistral",
+        "mistral_v13": "mistral",
+        "muse": "muse_glimmer",
+        "olmo3": "olmo3",
+        "phi4": "phi4_mini_json",
+        "pythonic": "llama4_pythonic",
+        "qwen3_coder": "qwen3_coder",
+        "seed_oss": "seed_oss",
+        "step3": "step3",
+        "xlam": "xlam",
+    },
+    "sglang": {
+        "deepseek_v3": "deepseekv3",
+        "deepseek_v31": "deepseekv31",
+        "deepseek_v32": "deepseekv32",
+        "deepseek_v4": "deepseekv4",
+        "dots": "dots",
+        "gemma4": "gemma4",
+        "gigachat3": "gigachat3",
+        "glm45": "glm45",
+        "glm47": "glm47",
+        "harmony": "gpt-oss",
+        "hermes": "hermes",
+        "inkling": "inkling",
+        "internlm2": "interns1",
+        "kimi_k2": "kimi_k2",
+        "kimi_k3": "kimi_k3",
+        "lfm2": "lfm2",
+        "llama3_json": "llama3",
+        "minicpm5": "minicpm5",
+        "minimax_m2": "minimax-m2",
+        "minimax_m3": "minimax-m3",
+        "mistral_v3": "mistral",
+        "mistral_v11": "mistral",
+        "mistral_v13": "mistral",
+        "muse": "muse",
+        "pythonic": "pythonic",
+        "qwen3_coder": "qwen3_coder",
+        "step3": "step3",
+    },
+}
+"""Name of the parser by engine and dialect. Source: the servers' registries of parsers, August 2026."""
+
+
+def parser_name(engine: str, dialect: str) -> str:
+    """Return the parser of an engine for a dialect; "" if it has none, or none is known."""
+    return TOOL_PARSERS.get(engine, {}).get(dialect, "")
+
+
+def parser_flags(engine: str, dialect: str) -> str:
+    """Return the flags with which an engine parses the calls of a dialect; "" if there are none."""
+    if engine == "llama.cpp":
+        return "--jinja"
+    name = parser_name(engine, dialect)
+    if not name:
+        return ""
+    return f"--enable-auto-tool-choice --tool-call-parser {name}" if engine == "vllm" else f"--tool-call-parser {name}"

@@ -1,0 +1,1 @@
+"""Judging of replies: pure functions from a recorded reply and its sample to failures."""

@@ -1,0 +1,134 @@
+"""Polite sender: a limit on parallel requests that adapts to rate limits, retries with backoff, and token counts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from types import TracebackType
+
+import msgspec
+
+from interlingua.verification.probing.sender import Json, Sender
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import ClientReply, read_reply
+from interlingua.verification.run.cost import TokenCount
+
+__all__ = ["AdaptiveLimit", "PoliteSender", "RetryPolicy"]
+
+RETRYABLE_STATUSES = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+RATE_LIMIT_STATUSES = frozenset({429, 529})
+REQUESTS_TO_RECOVER = 20
+"""Successful requests after which one more parallel request is allowed again."""
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Retries of requests that got no reply."""
+
+    attempts: int = 5
+    """Largest number of requests for one trial."""
+    first_delay_seconds: float = 1.0
+    """Delay before the first retry. It doubles with each further one."""
+    max_delay_seconds: float = 60.0
+
+    def delay(self, attempt: int, retry_after: float | None) -> float:
+        """Return the delay after this attempt: what the server asks for, or an exponential backoff with jitter."""
+        if retry_after is not None:
+            return min(retry_after, self.max_delay_seconds)
+        backoff = min(self.first_delay_seconds * 2.0 ** (attempt - 1), self.max_delay_seconds)
+        return backoff * random.uniform(0.75, 1.25)
+
+
+class AdaptiveLimit:
+    """Limit on parallel requests. A rate limit halves it and pauses all requests; success raises it again."""
+
+    def __init__(self, limit: int) -> None:
+        self._max_limit = limit
+        self._limit = limit
+        self._running = 0
+        self._successes = 0
+        self._not_before = 0.0
+        self._changed = asyncio.Condition()
+
+    @property
+    def current(self) -> int:
+        return self._limit
+
+    async def __aenter__(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._running < self._limit)
+            self._running += 1
+        while (pause := self._not_before - time.monotonic()) > 0:
+            await asyncio.sleep(pause)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        async with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def slow_down(self, seconds: float) -> None:
+        """Halve the limit, and start no request for this time."""
+        self._limit = max(1, self._limit // 2)
+        self._successes = 0
+        self._not_before = max(self._not_before, time.monotonic() + seconds)
+
+    def report_success(self) -> None:
+        self._successes += 1
+        if self._successes >= REQUESTS_TO_RECOVER and self._limit < self._max_limit:
+            self._limit += 1
+            self._successes = 0
+
+
+class PoliteSender:
+    """Sender that waits, retries and counts. It is a `Sender` itself, so that evidence is collected politely, too.
+
+    Args:
+        sender: Sends the requests.
+        limit: The limit on parallel requests.
+        policy: The retries.
+    """
+
+    def __init__(self, sender: Sender, limit: AdaptiveLimit, policy: RetryPolicy) -> None:
+        self._sender = sender
+        self._limit = limit
+        self._policy = policy
+        self.tokens = TokenCount()
+        """Tokens of all replies so far."""
+        self.requests = 0
+        self.rate_limited = 0
+        """Number of responses with a rate limit so far."""
+
+    async def send_counted(
+        self, body: Json, *, stream: bool, wire: str | None = None
+    ) -> tuple[Recording, ClientReply, int]:
+        """Send a request, again if there is no reply. Returns the last response, its reply, and the attempts."""
+        attempt = 0
+        while True:
+            attempt += 1
+            self.requests += 1
+            async with self._limit:
+                recording = await self._sender.send(body, stream=stream, wire=wire)
+            reply = read_reply(recording)
+            self.tokens += TokenCount(reply.input_tokens, reply.output_tokens)
+            if recording.status not in RETRYABLE_STATUSES:
+                self._limit.report_success()
+                return recording, reply, attempt
+            delay = self._policy.delay(attempt, recording.retry_after)
+            if recording.status in RATE_LIMIT_STATUSES:
+                self.rate_limited += 1
+                self._limit.slow_down(delay)
+            if attempt >= self._policy.attempts:
+                return recording, reply, attempt
+            await asyncio.sleep(delay)
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        return (await self.send_counted(body, stream=stream, wire=wire))[0]
+
+    async def list_models(self) -> Recording:
+        return await self._sender.list_models()
+
+    async def call_server(self, path: str, body: Json | None = None) -> Json | None:
+        async with self._limit:
+            return await self._sender.call_server(path, body)

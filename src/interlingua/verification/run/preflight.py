@@ -1,0 +1,99 @@
+"""Preflight of a run: upstream, key and model are checked, and settings that the upstream refuses are left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from interlingua.errors import BadInput
+from interlingua.verification.probing.request_writer import RequestSettings, RequestWriter
+from interlingua.verification.probing.sender import Sender
+from interlingua.verification.probing.server_facts import ServerFacts
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import read_reply
+from interlingua.verification.samples.sample import Sample
+
+__all__ = ["ADJUSTABLE_SETTINGS", "explain_model_problem", "fit_settings", "is_about_key", "require_upstream"]
+
+ADJUSTABLE_SETTINGS = ("temperature", "seed")
+"""Settings that are left out if the upstream refuses them, with a note."""
+KEY_STATUSES = frozenset({401, 403})
+MAX_LISTED_MODELS = 8
+_KEY_MESSAGE = re.compile(r"api[ _-]?key|unauthori[sz]ed|authentication|invalid token|credentials", re.IGNORECASE)
+_MODEL_MESSAGE = re.compile(r"\bmodel\b", re.IGNORECASE)
+_HELLO = Sample(id="hello", request={"messages": [{"role": "user", "content": "Say hello."}]})
+
+
+def is_about_key(recording: Recording) -> bool:
+    """Return whether a response refuses the API key."""
+    if recording.status in KEY_STATUSES:
+        return True
+    return recording.status == 400 and _KEY_MESSAGE.search(read_reply(recording).error) is not None
+
+
+def explain_model_problem(facts: ServerFacts, model: str) -> tuple[str, str] | None:
+    """Return the problem with a model id and a hint; None if the upstream has the model, or lists none."""
+    if not facts.models or facts.has_model(model) or facts.engine == "llama.cpp":  # which accepts every id
+        return None
+    similar = facts.similar_models(model)
+    if similar:
+        hint = f"did you mean {' or '.join(similar)}?"
+    else:
+        more = f" and {len(facts.models) - MAX_LISTED_MODELS} more" if len(facts.models) > MAX_LISTED_MODELS else ""
+        hint = f"the upstream has {', '.join(facts.models[:MAX_LISTED_MODELS])}{more}"
+    return f"the upstream has no model {model!r}", hint
+
+
+def require_upstream(facts: ServerFacts, url: str, model: str, key_hint: str) -> None:
+    """Check that a run makes sense.
+
+    Raises:
+        BadInput: The upstream cannot be reached, refuses the key, or has no such model.
+    """
+    listing = facts.listing
+    if listing.is_unreachable or (listing.status == 0 and listing.error):
+        raise BadInput(listing.error or f"{url} cannot be reached", "check the URL, and that the server is running")
+    if is_about_key(listing):
+        raise BadInput(f"{url} refuses the API key: {read_reply(listing).error}", key_hint)
+    if problem := explain_model_problem(facts, model):
+        raise BadInput(*problem)
+
+
+async def fit_settings(sender: Sender, writer: RequestWriter, key_hint: str) -> tuple[RequestSettings, tuple[str, ...]]:
+    """Send one request, and leave out the settings that the upstream refuses.
+
+    Returns:
+        The settings that it accepts, and a note for each that was left out.
+
+    Raises:
+        BadInput: The upstream refuses the request for another reason, or does not answer.
+    """
+    settings = writer.settings
+    notes: list[str] = []
+    for _ in range(len(ADJUSTABLE_SETTINGS) + 1):
+        fitted = RequestWriter(writer.wire, writer.model, writer.profile, settings)
+        recording = await sender.send(fitted.write(_HELLO, stream=False, max_tokens=16), stream=False)
+        if recording.is_success:
+            return settings, tuple(notes)
+        error = read_reply(recording).error
+        refused = next((name for name in ADJUSTABLE_SETTINGS if _is_refused(name, settings, error)), None)
+        if refused is None:
+            raise _first_request_error(recording, error, key_hint)
+        settings = msgspec.structs.replace(settings, **{refused: None})
+        notes.append(f"the upstream refuses `{refused}`, so it is not sent: {error}")
+    return settings, tuple(notes)
+
+
+def _is_refused(name: str, settings: RequestSettings, error: str) -> bool:
+    value: Any = getattr(settings, name)
+    return value is not None and name in error.lower()
+
+
+def _first_request_error(recording: Recording, error: str, key_hint: str) -> BadInput:
+    if is_about_key(recording):
+        return BadInput(f"the upstream refuses the API key: {error}", key_hint)
+    status = f" with status {recording.status}" if recording.status else ""
+    hint = "check --model" if recording.status == 404 or _MODEL_MESSAGE.search(error) else "see `interlingua doctor`"
+    return BadInput(f"a simple request fails{status}: {error}", hint)

@@ -1,0 +1,270 @@
+"""Terminal manners: lines that fit, whole words, colours where they are wanted, progress, suggestions."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import interlingua as il
+from docs.completion import _all_parsers
+from interlingua.cli import build_parser, main
+from interlingua.cli.common import terminal
+from interlingua.cli.common.command_parser import CommandParser
+from interlingua.cli.gateway.serve import startup_message
+from interlingua.common.ansi import Style, uses_color
+from interlingua.errors import BadSetting, UsageError
+from interlingua.gateway.observability.log import TerminalFormatter
+from interlingua.gateway.settings.loader import load_settings
+from interlingua.gateway.settings.overrides import Flags
+
+ANSI = re.compile(r"\x1b\[[0-9;]*[mK]")
+
+
+def all_commands() -> Iterator[CommandParser]:
+    for parser in _all_parsers(build_parser()):
+        assert isinstance(parser, CommandParser)
+        yield parser
+
+
+# ── width ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for parser in all_commands():
+        text = parser.format_help()
+        words = set(text.split())
+        for line in text.splitlines():
+            assert len(line) <= width or len(line.split()) == 1, f"{parser.prog}: {line}"
+            assert not re.search(r"[a-z]-$", line), f"{parser.prog}: a word is broken: {line}"
+        assert not {"--upstream-", "openai-", "anthropic-"} & words
+
+
+def test_help_is_the_same_for_all_widths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the breaks between lines differ."""
+    texts = []
+    for width in ("50", "80", "100"):
+        monkeypatch.setenv("COLUMNS", width)
+        texts.append([" ".join(parser.format_help().split()) for parser in all_commands()])
+    assert texts[0] == texts[1] == texts[2]
+
+
+@pytest.mark.parametrize("settings", ["demo: true\n", "demo: true\nkeys: [a-key-of-16-chars]\n"])
+def test_startup_message_has_80_columns(tmp_path: Path, settings: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(settings)
+    loaded = load_settings(file, {}, Flags())
+    heading, *lines = startup_message(loaded.settings, loaded, 8484).splitlines()
+    assert heading.startswith("interlingua: listening on http://127.0.0.1:8484 (process ")
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def run_in_terminal(*args: str, width: int = 80, **environment: str) -> str:
+    """Run a command whose output goes to a terminal of this width, and return the output."""
+    master, slave = pty.openpty()
+    env = {name: text for name, text in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interlingua", *args],
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        env={**env, "TERM": "xterm", "COLUMNS": str(width), **environment},
+    )
+    os.close(slave)
+    output = b""
+    try:
+        while data := os.read(master, 65536):
+            output += data
+    except OSError:  # EIO: the program has ended
+        pass
+    process.wait(60)
+    os.close(master)
+    return output.decode().replace("\r\n", "\n")
+
+
+def test_errors_are_wrapped_between_words_in_a_terminal() -> None:
+    text = ANSI.sub("", run_in_terminal("parse", "--dialect", "kimi", "x", width=60))
+    assert text.startswith("error: no dialect is called 'kimi'\nhint: did you mean ")
+    text = ANSI.sub("", run_in_terminal("translate", "--dialect", "nothing-like-it", "x", width=60))
+    assert max(map(len, text.splitlines())) <= 60
+    hint = text[text.index("hint: ") :]
+    assert "\n      " in hint, "further lines are indented"
+    assert set(hint.replace(",", " ").split()[2:]) >= {dialect.name for dialect in il.dialects() if dialect.shape}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("short", ["short"]),
+        ("word " * 10 + "end", ["word word word word word word word word", "  word word end"]),
+        (
+            "  name  a description that is longer than it should be",
+            ["  name  a description that is longer", "        than it should be"],
+        ),
+        ("x" * 50, ["x" * 50]),
+    ],
+    ids=["short", "words", "column", "long word"],
+)
+def test_wrapped_lines_keep_their_layout(line: str, expected: list[str]) -> None:
+    assert terminal.wrap_line(line, 40) == expected
+
+
+def test_log_lines_fit_the_terminal() -> None:
+    fields = {"upstream": "primary", "model": "kimi-k2", "reason": "cannot connect to http://127.0.0.1:9/v1: refused"}
+    record = logging.makeLogRecord(
+        {"msg": "upstream failing", "levelno": logging.ERROR, "created": 0.0, "fields": fields}
+    )
+    plain = TerminalFormatter(has_color=False, width=60).format(record)
+    assert plain == (
+        "1970-01-01T00:00:00.000Z upstream failing upstream=primary\n"
+        '    model=kimi-k2 reason="cannot connect to\n'
+        '    http://127.0.0.1:9/v1: refused"'
+    )
+    coloured = TerminalFormatter(has_color=True, width=60).format(record)
+    assert ANSI.sub("", coloured) == plain
+    assert "\x1b[31mupstream failing" in coloured
+
+
+# ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_terminal", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, True, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, False, True),
+    ],
+)
+def test_when_colours_are_used(environment: dict[str, str], is_terminal: bool, expected: bool) -> None:
+    assert uses_color(environment, is_terminal=is_terminal) is expected
+
+
+def test_colours_of_a_command() -> None:
+    error = ("parse", "--dialect", "kimi", "x")
+    assert run_in_terminal(*error).startswith("\x1b[31merror:\x1b[0m no dialect")
+    assert not ANSI.search(run_in_terminal(*error, NO_COLOR="1"))
+    assert "\x1b[1musage\x1b[0m: interlingua explain" in run_in_terminal("explain", "--help")
+    piped = subprocess.run(
+        [sys.executable, "-m", "interlingua", *error],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""},
+    )
+    assert piped.stderr.startswith("\x1b[31merror:\x1b[0m no dialect")
+
+
+# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FakeStream(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+def wait_for(stream: FakeStream, text: str) -> None:
+    until = time.monotonic() + 20
+    while text not in stream.getvalue():
+        assert time.monotonic() < until, stream.getvalue()
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PROGRESS_DELAY_SECONDS", "PROGRESS_INTERVAL_SECONDS"):
+        monkeypatch.setattr(terminal, name, 0.01)
+
+
+@pytest.mark.usefixtures("_hurried")
+def test_progress_is_shown_if_work_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = FakeStream(is_terminal=True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with terminal.progress("asking"):
+        wait_for(stream, "asking: ")
+    assert re.search(r"^\r\x1b\[Kasking: \d+ s.*\r\x1b\[K$", stream.getvalue(), re.DOTALL)
+
+
+@pytest.mark.usefixtures("_hurried")
+def test_progress_is_not_written_to_files_and_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = FakeStream(is_terminal=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with terminal.progress("asking"):
+        time.sleep(0.05)
+    assert stream.getvalue() == ""
+
+
+def test_no_progress_for_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = FakeStream(is_terminal=True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with pytest.raises(ZeroDivisionError), terminal.progress("asking"):
+        raise ZeroDivisionError
+    assert stream.getvalue() == ""
+
+
+# ── suggestions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "hint"),
+    [
+        (["trnslate"], "command: 'trnslate' is unknown", "did you mean translate? see `interlingua --help`"),
+        (["config", "chek"], "command: 'chek' is unknown", "did you mean check? see `interlingua config --help`"),
+        (["run", "cluade"], "AGENT: 'cluade' is unknown", "did you mean claude? see `interlingua run --help`"),
+        (["xyz"], "command: 'xyz' is unknown", "known: serve, run, "),
+        (
+            ["translate", "--delivery", "hole"],
+            "--delivery: 'hole' is unknown",
+            "did you mean whole? see `interlingua translate --help`",
+        ),
+        (["serve", "--prot", "1"], "unrecognized arguments: --prot 1", "did you mean --port? "),
+        (["explain", "--severity", "x"], "--severity: 'x' is unknown", "known: info, warning, error; "),
+    ],
+)
+def test_did_you_mean(capsys: pytest.CaptureFixture[str], args: list[str], error: str, hint: str) -> None:
+    assert main(args) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == f"error: {error}"
+    assert err[1].startswith(f"hint: {hint}")
+
+
+# ── the library ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_traceback_shows_the_hint() -> None:
+    program = "import interlingua as il; il.parse('x', 'kimi')"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stderr.splitlines()[-1].startswith("hint: did you mean 'kimi_k2' or")
+    assert BadSetting(("a",), "wrong").__dict__.get("__notes__") is None, "no note without a hint"
+    assert UsageError("wrong", "right").__notes__ == ["hint: right"]
+
+
+def test_directory_of_the_package_has_public_names_only() -> None:
+    assert dir(il) == sorted([*il.__all__, "client", "errors", "events", "trace", "__version__"])
+    program = "import interlingua as il; il.parse; il.Translator; print(*dir(il))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout.split() == dir(il), "also after names were used"
+
+
+def test_styles_have_different_codes() -> None:
+    assert len({style.value for style in Style}) == len(Style)

@@ -1,0 +1,314 @@
+"""Tests of `interlingua doctor`, `interlingua verify` and `interlingua faults engine`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from interlingua.cli import main
+from interlingua.faults.engines import ENGINE_FAULTS
+from interlingua.faults.upstream.script import send_response, wait
+from interlingua.faults.upstream.server import UpstreamServer
+from tests.support.scripted_engine import MODEL, run_engine
+
+
+class CommandResult(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("WRONG_KEY", "sk-wrong-0123456789")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+    def run(*argv: str) -> CommandResult:
+        try:
+            status = main(argv)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return CommandResult(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def healthy() -> Iterator[str]:
+    with run_engine() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[str]:
+    with run_engine("parser-swallows", "finish-stop", share=0.5) as url:
+        yield url
+
+
+@pytest.fixture
+def scripted() -> Iterator[UpstreamServer]:
+    """Server whose request for the model list gets the scripts that a test adds."""
+    server = UpstreamServer()
+    yield server
+    server.stop()
+
+
+# ── doctor ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_doctor_prints_a_line_for_each_check(cli: Cli, healthy: str) -> None:
+    result = cli("doctor", "--base-url", healthy)
+    assert result.status == 0, result
+    assert re.search(r"^  ok     tool call, stream   the call is right$", result.out, re.M)
+    assert "0 odd, 0 wrong" in result.err
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "\x1b" not in result.out
+
+
+def test_doctor_as_json(cli: Cli, healthy: str) -> None:
+    (report,) = json.loads(cli("doctor", "--base-url", healthy, "--model", MODEL, "--json").out)
+    assert report["model"] == MODEL
+    assert {check["status"] for check in report["checks"]} == {"ok"}
+
+
+def test_doctor_fails_if_something_is_wrong(cli: Cli, faulty: str) -> None:
+    result = cli("doctor", "--base-url", faulty)
+    assert result.status == 1
+    assert "→" in result.out
+
+
+def test_strict_doctor_fails_if_something_is_odd(cli: Cli) -> None:
+    with run_engine("finish-stop") as url:
+        assert cli("doctor", "--base-url", url).status == 0
+        assert cli("doctor", "--base-url", url, "--strict").status == 1
+
+
+def test_dead_url(cli: Cli) -> None:
+    result = cli("doctor", "--base-url", "http://127.0.0.1:1/v1")
+    assert result.status == 1
+    assert "cannot connect to http://127.0.0.1:1/v1" in " ".join(result.out.split())
+
+
+def test_wrong_key(cli: Cli, scripted: UpstreamServer) -> None:
+    body = b'{"error": {"message": "Incorrect API key provided", "type": "authentication_error"}}'
+    scripted.add("None", send_response("401 Unauthorized", body))
+    result = cli("doctor", "--base-url", scripted.url, "--model", "m", "--key-env", "WRONG_KEY")
+    assert result.status == 1
+    assert "the server refuses the key: Incorrect API key provided" in " ".join(result.out.split())
+    assert "sk-wrong" not in result.out + result.err
+
+
+def test_upstream_that_hangs(cli: Cli, scripted: UpstreamServer) -> None:
+    scripted.add("None", wait(60))
+    start = time.monotonic()
+    result = cli("doctor", "--base-url", scripted.url, "--model", "m", "--timeout", "0.5")
+    assert result.status == 1
+    assert "within 0.5 s" in result.out
+    assert time.monotonic() - start < 20
+
+
+def test_typo_in_the_model(cli: Cli, healthy: str) -> None:
+    result = cli("doctor", "--base-url", healthy, "--model", "demo/kimi-k2")
+    assert result.status == 1
+    assert f"did you mean {MODEL}?" in result.out
+
+
+def test_no_upstream(cli: Cli) -> None:
+    result = cli("doctor")
+    assert result.status == 2
+    assert "hint: " in result.err
+
+
+def test_doctor_reads_the_settings(cli: Cli, healthy: str, faulty: str) -> None:
+    Path("interlingua.yaml").write_text(
+        f"upstreams:\n  good: {{url: {healthy}}}\n  bad: {{url: {faulty}}}\n"
+        f"models:\n  one: {{upstream: good, model: {MODEL}}}\ndefault: good\n",
+        encoding="utf-8",
+    )
+    result = cli("doctor")
+    assert result.status == 1
+    assert f"good: {MODEL}" in result.out
+    assert f"bad: {MODEL}" in result.out
+    assert cli("doctor", "--model", "one").status == 0
+
+
+def test_doctor_names_the_models_that_it_leaves_out(cli: Cli, healthy: str) -> None:
+    models = "".join(f"  m{n}: {{ upstream: own, model: {name} }}\n" for n, name in enumerate([MODEL, "b", "c", "d"]))
+    Path("many.yaml").write_text(f"upstreams:\n  own: {{ url: '{healthy}' }}\nmodels:\n{models}", encoding="utf-8")
+    assert "note: own: not checked, use --model: d\n" in cli("doctor", "--config", "many.yaml").err
+
+
+@pytest.mark.parametrize("command", ["doctor", "verify", "verify card", "verify samples", "faults engine"])
+def test_help_fits_80_columns(cli: Cli, command: str) -> None:
+    assert max(map(len, cli(*command.split(), "--help").out.splitlines())) <= 80
+
+
+def test_config_check_online(cli: Cli, healthy: str) -> None:
+    Path("interlingua.yaml").write_text(f"upstreams: {{good: {{url: {healthy}}}}}\n", encoding="utf-8")
+    result = cli("config", "check", "--online")
+    assert result.status == 0
+    assert "every other model: good" in result.out
+    assert "ok     reachable" in result.out
+    assert "reachable" not in cli("config", "check").out
+
+
+# ── verify ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_verify_prints_a_card_and_writes_files(cli: Cli, faulty: str) -> None:
+    options = ("--limit", "12", "--log", "run.jsonl", "--html", "card.html", "--markdown", "card.md")
+    result = cli("verify", "--base-url", faulty, *options)
+    assert result.status == 0, result
+    assert "who lost the calls" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "24 requests, about" in result.err
+    assert "the only one of the upstream" in result.err
+    assert Path("card.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert Path("card.md").read_text(encoding="utf-8").startswith(f"# {MODEL} at 127.0.0.1")
+    again = cli("verify", "card", "run.jsonl")
+    assert again.out == result.out
+
+
+def test_verify_as_json_and_threshold(cli: Cli, faulty: str) -> None:
+    options = ("--model", MODEL, "--limit", "10", "--modes", "whole", "--json")
+    result = cli("verify", "--base-url", faulty, *options, "--fail-under", "99.5")
+    assert result.status == 1
+    card = json.loads(result.out)
+    assert card["done"] == card["rates"]["right"]["total"] == 10
+    assert card["run"]["settings"] == {"temperature": 0.0, "max_tokens": 4096}
+    assert "less than --fail-under 99.5" in result.err
+
+
+def test_dry_run_sends_no_sample(cli: Cli, healthy: str) -> None:
+    result = cli("verify", "--base-url", healthy, "--dry-run", "--price", "1,2")
+    assert result.status == 0
+    assert result.out == ""
+    assert re.search(r"200 requests, about \S+ prompt tokens and \S+ reply tokens, about \$0\.\d+", result.err)
+    assert list(Path().iterdir()) == []
+
+
+def test_samples_of_a_file_against_a_reference(cli: Cli, healthy: str) -> None:
+    samples = cli("verify", "samples", "--only", "parallel,tool-choice").out
+    Path("samples.jsonl").write_text(samples, encoding="utf-8")
+    first = cli("verify", "--base-url", healthy, "--samples", "samples.jsonl", "--log", "a.jsonl")
+    assert first.status == 0
+    second = cli(
+        "verify", "--base-url", healthy, "--samples", "samples.jsonl", "--against", "a.jsonl", "--log", "b.jsonl"
+    )
+    assert "reference F1               100 %" in second.out
+    compared = cli("verify", "card", "a.jsonl", "b.jsonl", "--html", "both.html")
+    assert "Only A is right in 0 of 26 requests." in compared.out
+    assert Path("both.html").exists()
+
+
+def test_resumed_run_needs_only_its_log(cli: Cli, healthy: str) -> None:
+    assert cli("verify", "--base-url", healthy, "--only", "code", "--log", "run.jsonl").status == 0
+    lines = Path("run.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("run.jsonl").write_text("".join(lines[:5]), encoding="utf-8")
+    assert "the run is not complete" in cli("verify", "card", "run.jsonl").out
+    result = cli("verify", "--resume", "run.jsonl")
+    assert result.status == 0, result
+    assert "4 of them are done already" in result.err
+    assert "18 of 18 requests are right" in result.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "status"),
+    [
+        ([], "no upstream is given", 2),
+        (["--base-url", "URL", "--only", "cod"], "no sample is called 'cod'", 2),
+        (["--base-url", "URL", "--modes", "both"], "--modes 'both' is unknown", 2),
+        (["--base-url", "URL", "--limit", "0"], "--limit must be at least 1", 2),
+        (["--base-url", "URL", "--parallel", "0"], "--parallel must be greater than 0", 2),
+        (["--base-url", "URL", "--temperature", "hot"], "--temperature 'hot' is not a number", 2),
+        (["--base-url", "URL", "--extra", "[1]"], "--extra cannot be used", 1),
+        (["--base-url", "URL", "--price", "1"], "--price '1' is not two numbers", 2),
+        (["--base-url", "URL", "--samples", "none.jsonl"], "cannot read none.jsonl: no such file", 1),
+        (["--base-url", "URL", "--against", "none.jsonl"], "cannot read none.jsonl", 1),
+        (["--base-url", "URL", "--model", "demo/kimi-k2"], "the upstream has no model 'demo/kimi-k2'", 1),
+        (["--base-url", "http://127.0.0.1:1/v1", "--model", "m"], "cannot connect to http://127.0.0.1:1/v1", 1),
+        (["--resume", "none.jsonl"], "cannot read none.jsonl", 1),
+        (["--resume", "x.jsonl", "--only", "code"], "--resume continues a run as it was", 2),
+        (["card", "a", "b", "c"], "3 logs are given", 2),
+    ],
+)
+def test_errors_have_hints(cli: Cli, healthy: str, argv: list[str], message: str, status: int) -> None:
+    result = cli("verify", *(healthy if word == "URL" else word for word in argv))
+    assert result.status == status, result
+    assert message in result.err
+    assert "hint: " in result.err
+    assert result.out == ""
+
+
+def test_interrupt_prints_the_card_of_the_results_so_far(tmp_path: Path) -> None:
+    """On a terminal, the progress is one line that is updated."""
+    parent, child = pty.openpty()
+    with run_engine(pace_seconds=0.15) as url:
+        command = [sys.executable, "-m", "interlingua", "verify", "--base-url", url, "--parallel", "2"]
+        process = subprocess.Popen(
+            [*command, "--log", "run.jsonl"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=child,
+            env={**os.environ, "COLUMNS": "80"},
+        )
+        os.close(child)
+        shown = _read_until(parent, r"\d+/200 requests, [1-9]")
+        assert "\r\x1b[K" in shown
+        process.send_signal(signal.SIGINT)
+        out = process.communicate(timeout=60)[0].decode()
+        assert process.returncode == 130
+        assert re.search(r"\d+ of 200 requests are done: the run is not complete", out)
+        assert "continue with: interlingua verify --resume run.jsonl" in _read_until(parent, "resume run")
+    os.close(parent)
+
+
+def _read_until(descriptor: int, pattern: str) -> str:
+    text, deadline = "", time.monotonic() + 60
+    while not re.search(pattern, text):
+        assert time.monotonic() < deadline, text
+        if select.select([descriptor], [], [], 0.2)[0]:
+            text += os.read(descriptor, 4096).decode(errors="replace")
+    return text
+
+
+# ── faults engine ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_list_of_engine_faults(cli: Cli) -> None:
+    result = cli("faults", "engine", "--list", "--json")
+    entries = [json.loads(line) for line in result.out.splitlines()]
+    assert [entry["name"] for entry in entries] == list(ENGINE_FAULTS)
+    assert "parser-missing" in cli("faults", "engine", "--list").out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["parser-mising"], "no fault is called 'parser-mising'"),
+        (["none", "--dialect", "standard"], "has no native text"),
+        (["none", "--port", "-1"], "not a valid port"),
+    ],
+)
+def test_errors_of_faults_engine(cli: Cli, argv: list[str], message: str) -> None:
+    result = cli("faults", "engine", *argv)
+    assert result.status == 2
+    assert message in result.err

@@ -1,0 +1,82 @@
+"""The documentation as a site: every page has a place, every link leads somewhere, nothing comes from another host."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from docs.diagrams import draw
+from docs.site_hooks import PROJECT_PAGES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", draw.DIAGRAMS)
+def test_diagrams_are_up_to_date(name: str) -> None:
+    assert (draw.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw.DIAGRAMS[name]().svg(), "run `make docs`"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = set(re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert navigation == pages | set(PROJECT_PAGES.values())
+
+
+class Loads(HTMLParser):
+    """Addresses from which a page loads scripts, styles, pictures and frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = dict(attributes)
+        if tag in ("script", "img", "iframe", "source"):
+            self.addresses.append(values.get("src") or "")
+        elif tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload", "preconnect"):
+            self.addresses.append(values.get("href") or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_site_is_built_without_warnings_and_loads_nothing_from_other_hosts(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        reader = Loads()
+        reader.feed(page.read_text(encoding="utf-8"))
+        assert not [address for address in reader.addresses if "//" in address], page
+
+
+@pytest.mark.slow
+def test_search_has_every_page(site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    for page in ("concepts.html", "guides/gateway.html", "reference/dialects.html", "project/architecture.html"):
+        assert f'"{page}"' in index
+
+
+@pytest.mark.slow
+def test_link_to_a_missing_file_fails(tmp_path: Path) -> None:
+    for name in ("docs", "mkdocs.yml", *PROJECT_PAGES):
+        source = ROOT / name
+        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path / name)
+    page = tmp_path / "docs" / "concepts.md"
+    page.write_text(page.read_text(encoding="utf-8") + "\n[gone](../src/gone.py)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert built.returncode != 0
+    assert "docs/concepts.md links to src/gone.py, which does not exist" in built.stdout + built.stderr

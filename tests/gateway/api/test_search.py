@@ -1,0 +1,196 @@
+"""Tests of the endpoint for Codex's own search tool. Requests and replies are those of its client code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from interlingua.gateway.api.search import PageReferences
+from tests.support import upstream_server as up
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.upstream_server import UpstreamServer
+from tests.support.web_server import WebServer, run_web_server
+
+Json = dict[str, Any]
+KEYS = ("first-key-0123456789", "second-key-0123456789")
+CONFIG = """
+upstreams:
+  chat: {{url: {url}}}
+  openai: {{url: {url}, api: openai-responses}}
+models:
+  gpt-5: {{upstream: openai}}
+default: chat
+keys: [{keys}]
+"""
+ENGINE = """
+web_search: {{engine: searxng, url: "{search}"}}
+web_fetch: {{enabled: true, private: [127.0.0.1]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[WebServer]:
+    with run_web_server() as server:
+        page = {
+            "url": f"{server.url}/rain",
+            "title": "Rain",
+            "content": "It rains on Monday.",
+            "publishedDate": "today",
+        }
+        other = {"url": "https://docs.example.org/sun", "title": "Sun", "content": "Sun on Tuesday."}
+        server.answer("/search", {"results": [page, other]})
+        server.answer("/rain", b"<title>Rain</title><p>Monday: rain</p><p>Tuesday: sun</p><p>No RAIN on Friday</p>")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer, web: WebServer) -> Iterator[GatewayProcess]:
+    config = (CONFIG + ENGINE).format(url=upstream.url, search=web.url, keys=", ".join(KEYS))
+    with run_gateway(config=config) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def gateway_without_engine(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url, keys=KEYS[0])) as process:
+        yield process
+
+
+def send(gateway: GatewayProcess, commands: Any, key: str = KEYS[0], **fields: Any) -> httpx.Response:
+    body = {
+        "id": "session-1",
+        "model": "demo",
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Will it rain?"}]}],
+        "commands": commands,
+        "settings": {"allowed_callers": ["direct"], "external_web_access": True},
+        "max_output_tokens": 10_000,
+        **fields,
+    }
+    return httpx.post(f"{gateway.base}/v1/alpha/search", json=body, headers={"authorization": f"Bearer {key}"})
+
+
+def output(gateway: GatewayProcess, commands: Any, **fields: Any) -> str:
+    response = send(gateway, commands, **fields)
+    assert response.status_code == 200, response.text
+    text: str = response.json()["output"]
+    return text
+
+
+def test_search_returns_a_text_for_the_model_and_results(gateway: GatewayProcess, web: WebServer) -> None:
+    reply = send(gateway, {"search_query": [{"q": "rain"}]}).json()
+    assert reply["encrypted_output"] is None
+    assert "It rains on Monday." in reply["output"]
+    first, second = reply["results"]
+    assert (first["type"], first["url"], first["title"]) == ("text_result", f"{web.url}/rain", "Rain")
+    assert (first["snippet"], second["url"]) == ("It rains on Monday.", "https://docs.example.org/sun")
+    assert f"ref_id: {first['ref_id']}" in reply["output"]
+
+
+@pytest.mark.parametrize(
+    ("query", "filters", "count"),
+    [
+        ({"q": "rain"}, {"allowed_domains": ["example.org"]}, 1),
+        ({"q": "rain"}, {"blocked_domains": ["example.org"]}, 1),
+        ({"q": "rain", "domains": ["example.org"]}, {}, 1),
+        ({"q": "rain", "domains": ["example.org"]}, {"allowed_domains": ["127.0.0.1"]}, 0),
+    ],
+)
+def test_domains_of_the_query_and_of_the_session_apply(
+    gateway: GatewayProcess, query: Json, filters: Json, count: int
+) -> None:
+    reply = send(gateway, {"search_query": [query]}, settings={"filters": filters}).json()
+    assert len(reply["results"]) == count
+
+
+def test_page_that_was_found_can_be_opened_and_searched(gateway: GatewayProcess) -> None:
+    found = send(gateway, {"search_query": [{"q": "rain"}]}).json()["results"][0]["ref_id"]
+    assert re.search("L1: Monday: rain\nL2: Tuesday: sun\n", output(gateway, {"open": [{"ref_id": found}]}))
+    from_second = output(gateway, {"open": [{"ref_id": found, "lineno": 2}]})
+    assert "L2: Tuesday" in from_second
+    assert "L1: Monday" not in from_second
+    lines = output(gateway, {"find": [{"ref_id": found, "pattern": "rain"}]}).splitlines()
+    assert lines[-2:] == ["L1: Monday: rain", "L3: No RAIN on Friday"]
+
+
+def test_url_of_the_users_message_can_be_opened(gateway: GatewayProcess, web: WebServer) -> None:
+    assert "Monday" in output(gateway, {"open": [{"ref_id": f"{web.url}/rain"}]}, input=f"Read {web.url}/rain")
+
+
+@pytest.mark.parametrize(
+    ("reference", "key", "settings", "error"),
+    [
+        ("{url}", KEYS[0], {}, "url_not_in_prior_context"),
+        ("0123456789ab:{url}", KEYS[0], {}, "url_not_in_prior_context"),
+        ("{found}", KEYS[1], {}, "url_not_in_prior_context"),
+        ("{found}/other", KEYS[0], {}, "url_not_in_prior_context"),
+        ("{found}", KEYS[0], {"external_web_access": False}, "external_web_access is false"),
+        ("{found}", KEYS[0], {"filters": {"allowed_domains": ["example.org"]}}, "url_not_allowed"),
+    ],
+    ids=["plain URL", "made-up signature", "another client's", "changed", "no live access", "other domain"],
+)
+def test_page_is_opened_only_by_a_reference_of_this_client(
+    gateway: GatewayProcess, web: WebServer, reference: str, key: str, settings: Json, error: str
+) -> None:
+    found = send(gateway, {"search_query": [{"q": "rain"}]}).json()["results"][0]["ref_id"]
+    ref_id = reference.format(url=f"{web.url}/rain", found=found)
+    web.requests.clear()
+    assert f"[open failed: {error}" in output(gateway, {"open": [{"ref_id": ref_id}]}, key=key, settings=settings)
+    assert web.requests == []
+
+
+def test_command_that_is_not_available_leaves_the_others_alone(gateway: GatewayProcess) -> None:
+    commands = {
+        "weather": [{"location": "Rome"}],
+        "search_query": [{"q": ""}, {"q": "rain"}],
+        "time": [{"utc_offset": "+03:00"}, {"utc_offset": "noon"}],
+        "response_length": "short",
+    }
+    text = output(gateway, commands)
+    for part in (
+        "[weather is not available on this server]",
+        "[search_query failed: invalid_tool_input]",
+        "It rains on Monday.",
+        "The time at UTC+03:00 is 20",
+        "[time failed: 'noon'",
+    ):
+        assert part in text
+
+
+def test_output_has_the_length_that_the_client_wants(gateway: GatewayProcess) -> None:
+    assert len(output(gateway, {"search_query": [{"q": "rain"}]}, max_output_tokens=10)) == 40
+
+
+def test_search_without_an_engine_is_a_text_for_the_model(gateway_without_engine: GatewayProcess) -> None:
+    text = output(gateway_without_engine, {"search_query": [{"q": "rain"}], "open": [{"ref_id": "https://a.example/"}]})
+    assert "[search_query failed: unavailable: this server has no access to the web]" in text
+    assert "[open failed: unavailable" in text
+
+
+def test_upstream_of_the_same_api_searches_itself(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("gpt-5", up.send_response("200 OK", b'{"output": "from upstream"}'))
+    assert output(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="gpt-5") == "from upstream"
+    request = upstream.wait_for_requests("gpt-5")[0]
+    assert (request.path, request.body["commands"]) == ("/v1/alpha/search", {"search_query": [{"q": "rain"}]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [({"key": "wrong-key-0123456789"}, 401), ({"commands": []}, 400), ({"commands": "x"}, 400)]
+)
+def test_refused_requests(gateway: GatewayProcess, fields: Json, status: int) -> None:
+    commands = fields.pop("commands", {})
+    response = send(gateway, commands, **fields)
+    assert (response.status_code, "error" in response.json()) == (status, True)
+
+
+def test_reference_cannot_be_made_for_another_page() -> None:
+    references, others = PageReferences(b"key"), PageReferences(b"another key")
+    reference = references.write("https://example.com/a")
+    assert references.read(reference) == ("https://example.com/a", True)
+    assert others.read(reference) == (reference, False)
+    assert references.read("https://example.com/a") == ("https://example.com/a", False)

@@ -1,0 +1,231 @@
+"""Doctor: what it says about scripted engines whose faults are known."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+import zlib
+from typing import Any
+
+import msgspec
+import pytest
+
+from interlingua.dialects.registry import get_dialect
+from interlingua.faults.engines import ENGINE_FAULTS, NO_ENGINE_FAULT, EngineKind, ScriptedEngine
+from interlingua.gateway.demo.planner import plan_reply
+from interlingua.gateway.routing.routes import Routes
+from interlingua.gateway.settings.schema import Settings, Upstream
+from interlingua.verification.doctor import UpstreamReport, examine
+from interlingua.verification.doctor.probe_samples import IMAGE
+from interlingua.verification.probing.engine_sender import EngineSender
+from interlingua.verification.probing.sender import Json
+from interlingua.verification.recording import Arrival, Recording
+from interlingua.wires import WIRES
+
+KIMI = get_dialect("kimi_k2")
+ALL_CHECKS = {
+    *("reachable", "key", "engine", "window", "model", "stream", "tool call, stream", "tool call, whole"),
+    *("tools in prompt", "special tokens", "tool_choice", "parallel calls", "thinking replay", "images", "JSON schema"),
+    *("structural tags", "API messages", "API responses"),
+}
+
+
+def engine(fault: str = "none", kind: EngineKind = "vllm", dialect: str = "kimi_k2") -> ScriptedEngine:
+    spoken = get_dialect(dialect)
+    model = f"demo/{dialect}"
+    return ScriptedEngine(
+        model, spoken, lambda body: plan_reply(body, spoken), ENGINE_FAULTS.get(fault, NO_ENGINE_FAULT), kind
+    )
+
+
+def report_on(
+    sender: Any, model: str = "demo/kimi_k2", *, choose: bool = False, seconds: float = 30, **fields: Any
+) -> UpstreamReport:
+    routes = Routes(Settings(upstreams={"own": Upstream(url="http://127.0.0.1:1/v1", **fields)}))
+    route = routes.upstream_route("own", "" if choose else model)
+    route_to = (lambda id: routes.upstream_route("own", id)) if choose else None
+    return asyncio.run(examine(sender, route, seconds=seconds, parallel=4, route_to=route_to))
+
+
+def statuses(report: UpstreamReport) -> dict[str, str]:
+    return {check.check: check.status for check in report.checks}
+
+
+def test_healthy_engine_is_ok_in_every_check() -> None:
+    report = report_on(EngineSender(engine()))
+    assert statuses(report) == dict.fromkeys(ALL_CHECKS, "ok"), report.checks
+    assert 10 <= report.requests <= 25
+    assert 0 < report.tokens < 10_000
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_upstream_of_every_api_is_examined(wire: str) -> None:
+    report = report_on(EngineSender(engine(kind="provider"), wire), api=wire)
+    assert report.count("wrong") == report.count("odd") == 0, report.checks
+    others = {f"API {other.rpartition('-')[2]}" for other in WIRES if other != wire}
+    assert others <= statuses(report).keys()
+
+
+ROWS = [
+    ("parser-missing", "tool call, stream", "odd", "no tool parser", "--tool-call-parser kimi_k2"),
+    ("parser-off", "tool call, whole", "odd", "arrives as text", "works with Interlingua"),
+    ("parser-of-another-model", "tool call, whole", "wrong", "engine parser", "--tool-call-parser kimi_k2"),
+    ("parser-swallows", "tool call, whole", "wrong", "what the model wrote is right", "without a parser"),
+    ("template-drops-tools", "tools in prompt", "wrong", "tokens with two tools", "chat template"),
+    ("template-drops-tools", "tool call, whole", "wrong", "caused by the template", "chat template"),
+    ("truncates-silently", "tool call, whole", "wrong", "end in the middle", "verify"),
+    ("model-never-calls", "tool call, whole", "wrong", "caused by the model", "verify"),
+    ("model-one-call", "parallel calls", "odd", "one call at a time", "agents work"),
+    ("finish-stop", "tool call, whole", "odd", "finish reason", "works with Interlingua"),
+    ("stream-cut", "tool call, stream", "wrong", "transport", "verify"),
+    ("refuses-forced-calls", "tool_choice", "odd", "only 'auto' and 'none'", "profile"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "status", "message", "fix"), ROWS, ids=[f"{row[0]}: {row[1]}" for row in ROWS]
+)
+def test_fault_is_found_and_its_fix_is_named(fault: str, check: str, status: str, message: str, fix: str) -> None:
+    report = report_on(EngineSender(engine(fault)))
+    found = next(result for result in report.checks if result.check == check)
+    assert found.status == status, found
+    assert message in found.message
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize("fault", ["parser-missing", "template-drops-tools"])
+def test_consequences_are_not_repeated(fault: str) -> None:
+    report = report_on(EngineSender(engine(fault)))
+    assert {statuses(report)[name] for name in ("tool_choice", "parallel calls", "API messages")} == {"skipped"}
+
+
+def test_wrong_parser_of_sglang_is_named() -> None:
+    """SGLang names its parser: here that of Kimi K2 for another model."""
+    sender = OtherParser(engine(kind="sglang", dialect="hermes"))
+    report = report_on(sender, "demo/hermes", dialect="hermes")
+    found = next(result for result in report.checks if result.check == "tool call, whole")
+    assert (found.status, "--tool-call-parser hermes" in found.fix) == ("odd", True)
+
+
+def test_only_model_of_a_server_is_chosen() -> None:
+    report = report_on(EngineSender(engine()), choose=True)
+    assert report.model == "demo/kimi_k2"
+    assert report.count("wrong") == 0
+
+
+def test_small_window_is_odd() -> None:
+    report = report_on(SmallWindow(engine()))
+    found = next(result for result in report.checks if result.check == "window")
+    assert (found.status, "--max-model-len" in found.fix) == ("odd", True)
+
+
+class OtherParser(EngineSender):
+    async def call_server(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        answer = await super().call_server(path, body)
+        return answer | {"tool_call_parser": "kimi_k2"} if answer and "tool_call_parser" in answer else answer
+
+
+class CollectedEvents(EngineSender):
+    """Sender to which all events of a stream arrive together, after some time."""
+
+    seconds = 0.0
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        arrivals = (Arrival(len(recording.body), self.seconds),)
+        return msgspec.structs.replace(recording, arrivals=arrivals, seconds=self.seconds)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.05, "ok"), (2.0, "odd")])
+def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, status: str) -> None:
+    sender = CollectedEvents(engine())
+    sender.seconds = seconds
+    assert statuses(report_on(sender))["stream"] == status
+
+
+class SmallWindow(EngineSender):
+    async def list_models(self) -> Recording:
+        body = b'{"data": [{"id": "demo/kimi_k2", "owned_by": "vllm", "max_model_len": 4096}]}'
+        return Recording(wire="openai-chat", stream=False, status=200, body=body)
+
+
+class BrokenServer:
+    """Server that answers the request for its models so, and nothing else. It is a `Sender`."""
+
+    def __init__(self, listing: Recording, delay: float = 0.0) -> None:
+        self._listing = listing
+        self._delay = delay
+
+    async def list_models(self) -> Recording:
+        await asyncio.sleep(self._delay)
+        return self._listing
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        raise AssertionError(f"no request makes sense here: {body}, {stream}, {wire}")
+
+    async def call_server(self, path: str, body: Json | None = None) -> Json | None:  # noqa: ARG002
+        return None
+
+
+@pytest.mark.parametrize(
+    ("listing", "check", "message", "fix"),
+    [
+        ({"error": "cannot connect", "is_unreachable": True}, "reachable", "cannot connect", "check the URL"),
+        ({"error": "no complete reply within 20 s"}, "reachable", "no complete reply", "does not answer"),
+        ({"status": 401, "error": "Incorrect API key"}, "key", "Incorrect API key", "--key-env"),
+        ({"status": 400, "error": "API key not valid"}, "key", "API key not valid", "set `key`"),
+        ({"status": 200, "body": b'{"data": [{"id": "kimi-k2"}]}'}, "model", "no model", "did you mean kimi-k2?"),
+    ],
+)
+def test_server_that_cannot_be_used(listing: dict[str, Any], check: str, message: str, fix: str) -> None:
+    report = report_on(BrokenServer(Recording(wire="openai-chat", stream=False, **listing)), "kimi_k2")
+    last = report.checks[-1]
+    assert (last.check, last.status) == (check, "wrong")
+    assert message in last.message
+    assert fix in last.fix
+
+
+def test_server_that_hangs_takes_no_longer_than_the_limit() -> None:
+    hanging = BrokenServer(Recording(wire="openai-chat", stream=False), delay=30)
+    report = report_on(hanging, seconds=0.2)
+    assert [(check.check, check.status) for check in report.checks] == [("reachable", "wrong")]
+    assert report.seconds < 10
+
+
+class SlowModel(EngineSender):
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        if body.get("tools"):
+            await asyncio.sleep(60)
+        return await super().send(body, stream=stream, wire=wire)
+
+
+def test_checks_that_take_too_long_are_skipped() -> None:
+    report = report_on(SlowModel(engine()), seconds=3)
+    found = statuses(report)
+    assert found["stream"] == "ok"
+    assert found["tool call"] == "skipped"
+
+
+class SilentModel(EngineSender):
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        await asyncio.sleep(60)
+        return await super().send(body, stream=stream, wire=wire)
+
+
+def test_model_that_never_answers_is_wrong() -> None:
+    report = report_on(SilentModel(engine()), seconds=0.5)
+    found = next(check for check in report.checks if check.check == "stream")
+    assert (found.status, "--timeout" in found.fix) == ("wrong", True)
+    assert report.count("skipped") > 5
+
+
+def test_image_is_a_valid_png() -> None:
+    parts = IMAGE.request["messages"][0]["content"]
+    data = base64.b64decode(parts[1]["image_url"]["url"].partition(",")[2])
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    length, kind = struct.unpack(">I4s", data[8:16])
+    assert (length, kind) == (13, b"IHDR")
+    start = data.index(b"IDAT") + 4
+    (size,) = struct.unpack(">I", data[start - 8 : start - 4])
+    assert len(zlib.decompress(data[start : start + size])) == 32 * (1 + 3 * 32)
