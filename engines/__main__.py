@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from engines.compile_times import measure_compile_times
 from engines.decoding import decode_all
 from engines.environments import ENVIRONMENTS, ROOT, NotInstalled, install
+from engines.releases import RELEASES, install_release
 from engines.report import write_page
 
 PAGE = ROOT / "docs" / "engines.md"
@@ -31,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "install":
                 for name in ENVIRONMENTS:
                     install(name)
+                for package, versions in RELEASES.items():
+                    for version in versions:
+                        install_release(package, version)
             case "decode":
                 decode_all(args.engine, args.count, args.only)
             case "compile":
