@@ -185,7 +185,7 @@ FEATURES: dict[str, dict[str, Fact]] = {
         "smg": Fact("memory, Oracle, PostgreSQL, Redis", "h"),
     },
     "tools that the gateway runs": {
-        "ours": Fact("no", "d"),
+        "ours": Fact("web search, fetching of pages, tool search; no MCP", "d"),
         "LiteLLM": Fact("MCP", "r"),
         "agentic-api": Fact("web search, MCP, code interpreter", "d"),
         "sglang-router": Fact("MCP", "h"),
@@ -248,17 +248,17 @@ FEATURES: dict[str, dict[str, Fact]] = {
         "smg": Fact("Prometheus, OpenTelemetry", "h"),
     },
     "record of complete exchanges": {
-        "ours": Fact("`capture`: files, with redaction", "d"),
+        "ours": Fact("`capture`: files, with redaction; cassettes for tests", "d"),
         "LiteLLM": Fact("in its database", "s"),
         "claude-code-router": Fact("log files; in 3.1.1 a database", "rn"),
     },
     "web UI": {
-        "ours": Fact("no", "d"),
+        "ours": Fact("inspector of exchanges (`serve --inspect`); no administration", "d"),
         "LiteLLM": Fact("yes", "r"),
         "claude-code-router": Fact("yes", "r"),
     },
     "starts coding agents": {
-        "ours": Fact("`interlingua run`: six agents", "d"),
+        "ours": Fact("`interlingua run`: nine agents", "d"),
         "claude-code-router": Fact("`ccr code`: Claude Code; in 3.1.1 six agents", "rn"),
         "agentic-api": Fact("`agentic run`: Claude Code, Codex", "h"),
     },
