@@ -160,10 +160,11 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 def write_file(path: Path, exchanges: Iterable[RecordedExchange]) -> None:
     """Write a file as a whole, so that no reader sees a part of it. Raises OSError."""
+    text = write_cassette(exchanges)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(write_cassette(exchanges))
+            file.write(text)
         temporary.replace(path)
     except OSError:
         with suppress(OSError):

@@ -97,7 +97,9 @@ def test_heavy_fault(tmp_path: Path, fault: str) -> None:
     check("openai-chat", fault, status, meaning)
 
 
-@pytest.mark.parametrize("fault", ["reset-once", "503-empty", "cut-whole-reply", "stream-for-whole", "429-long"])
+@pytest.mark.parametrize(
+    "fault", ["reset-once", "503-empty", "cut-whole-reply", "stream-for-whole", "429-long", "stall-in-call"]
+)
 def test_fault_in_a_whole_reply(tmp_path: Path, fault: str) -> None:
     status, meaning = replay(tmp_path, "openai-chat", fault, stream=False)
     check("openai-chat", fault, status, meaning)

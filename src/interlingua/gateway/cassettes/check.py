@@ -6,7 +6,7 @@ from pathlib import Path
 
 from interlingua.cassettes.cassette_files import SUFFIXES, load_cassette
 from interlingua.errors import BadSetting, InterlinguaError
-from interlingua.gateway.cassettes.deck import match_rules, playback_of
+from interlingua.gateway.cassettes.deck import check_options
 from interlingua.gateway.settings.loader import LoadedSettings
 
 __all__ = ["check_cassettes"]
@@ -17,12 +17,7 @@ def check_cassettes(loaded: LoadedSettings) -> None:
     config = loaded.settings.cassettes
     assert config is not None, "called if there is a cassette"
     try:
-        playback = playback_of(config)
-        if playback.fault:
-            from interlingua.faults.recorded_faults import find_fault
-
-            find_fault(playback.fault.partition("@")[0])
-        rules = match_rules(config)
+        rules = check_options(config)
     except InterlinguaError as error:
         raise loaded.locate_error(BadSetting(("cassettes",), str(error), error.hint)) from error
     path = Path(config.dir)
