@@ -278,6 +278,8 @@ def test_missing_or_unwritable_cassette_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot write"):
         files_of(tmp_path / "file" / "folder").append(recorded())
+    with pytest.raises(BadInput, match="cannot create"):
+        files_of(tmp_path / "file" / "folder").create_folder()
     (tmp_path / "binary.yaml").write_bytes(b"\xff")
     with pytest.raises(BadInput, match="cannot read"):
         load_cassette(tmp_path / "binary.yaml")

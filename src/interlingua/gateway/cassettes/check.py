@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from interlingua.cassettes.cassette_files import SUFFIXES, load_cassette
@@ -23,5 +24,10 @@ def check_cassettes(loaded: LoadedSettings) -> None:
     path = Path(config.dir)
     if config.mode == "replay" or path.exists():
         load_cassette(path, rules)
-    elif path.suffix in SUFFIXES and path.parent.exists() and not path.parent.is_dir():
-        raise loaded.locate_error(BadSetting(("cassettes", "dir"), f"{path.parent} is not a folder", "choose another"))
+    if config.mode == "replay":
+        return
+    folders = path.absolute().parents if path.suffix in SUFFIXES else (path.absolute(), *path.absolute().parents)
+    folder = next(folder for folder in folders if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        problem = f"cannot write to {folder}" if folder.is_dir() else f"{folder} is not a folder"
+        raise loaded.locate_error(BadSetting(("cassettes", "dir"), problem, "choose another"))

@@ -94,8 +94,8 @@ class CassetteDeck:
         """Messages about requests without a recording."""
         self._play_counts: Counter[str] = Counter()
         self._events.subscribe(RecordingPlayed, lambda _, event: self._play_counts.update([event.key]))
-        if self.records and not self._files.is_file:  # conversations are private until they are published
-            self._files.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.records and not self._files.is_file:
+            self._files.create_folder()
         if self._config.mode != "record":
             self._files.refresh()
 
