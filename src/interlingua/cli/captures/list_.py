@@ -14,7 +14,7 @@ from interlingua.cli.captures.capture_summary import CaptureSummary, read_summar
 from interlingua.cli.common import console
 from interlingua.cli.common.capture_files import add_captures_option, capture_folder, list_captures
 from interlingua.cli.common.table import format_table
-from interlingua.cli.common.two_columns import shorten
+from interlingua.common.short_text import shorten
 from interlingua.core.finding_severity import SEVERITIES, severity_of
 from interlingua.errors import UsageError
 
