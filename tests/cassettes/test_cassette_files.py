@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
@@ -16,6 +17,8 @@ from interlingua.cassettes.cassette_files import CassetteFiles, cassette_name, l
 from interlingua.cassettes.cassette_format import read_cassette, write_cassette
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.cassettes.recording_index import RecordingIndex
+from interlingua.cassettes.reply_meaning import MAX_DEPTH, CallMeaning
+from interlingua.cassettes.request_meaning import read_request_meaning
 from interlingua.common.redaction import Redactor
 from interlingua.errors import BadInput, BadRequest
 from tests.cassettes.requests import conversation
@@ -135,6 +138,36 @@ def test_exchange_without_reply_cannot_be_recorded() -> None:
         recorded({"model": "m"})
 
 
+def test_deepest_request_that_is_recorded_can_be_read() -> None:
+    def nested(levels: int) -> Json:
+        value: Json = {}
+        for _ in range(levels):
+            value = {"a": value}
+        return {**CHAT, "metadata": value}
+
+    exchange = recorded(nested(MAX_DEPTH - 2))
+    assert read_cassette(write_cassette([exchange]), "a.yaml") == [exchange]
+    for levels in (MAX_DEPTH - 1, 5000):
+        with pytest.raises(BadInput, match="nested more than 200 levels"):
+            recorded(nested(levels))
+        with pytest.raises(BadInput, match="nested more than 200 levels"):
+            read_request_meaning("openai-chat", nested(levels))
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH, 500, 900])
+def test_arguments_that_are_nested_deeply_are_recorded_as_text(levels: int) -> None:
+    arguments = '{"a":' * (levels + 1) + "1" + "}" * (levels + 1)
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    body = {**CHAT, "messages": [*CHAT["messages"], message], "tools": [tool]}
+    reply = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    exchange = recorded(body, (json.dumps(reply).encode(),))
+    assert exchange.meaning.calls == [CallMeaning(name="f", arguments=arguments)]
+    assert read_cassette(write_cassette([exchange]), "a.yaml") == [exchange]
+    read_request_meaning("openai-chat", body)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -145,6 +178,8 @@ def test_exchange_without_reply_cannot_be_recorded() -> None:
         (TEXT.replace("250/66", "250/x"), "a.yaml: .*invalid literal"),
         ("version: 1\nexchanges: !!python/object:os.system []\n", "a.yaml:2: could not determine a constructor"),
         ("version: 1\na: &a [x]\nexchanges: &b [*b]\n", "more than 5,000,000 values"),
+        ("[" * 100_000, "a.yaml:1: nested more than 300 levels deep"),
+        ("- " * 100_000, "a.yaml:1: nested more than 300 levels deep"),
         (
             "\n".join(
                 [
@@ -243,6 +278,8 @@ def test_missing_or_unwritable_cassette_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot write"):
         files_of(tmp_path / "file" / "folder").append(recorded())
+    with pytest.raises(BadInput, match="cannot create"):
+        files_of(tmp_path / "file" / "folder").create_folder()
     (tmp_path / "binary.yaml").write_bytes(b"\xff")
     with pytest.raises(BadInput, match="cannot read"):
         load_cassette(tmp_path / "binary.yaml")

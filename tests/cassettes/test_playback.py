@@ -77,6 +77,8 @@ def test_options_of_a_request_override_those_of_the_gateway() -> None:
         ("speed=fast", "not a speed: 'fast'"),
         ("speed=-1", r"not a speed: -1\.0"),
         ("speed=nan", "not a speed: nan"),
+        *((f"fault=crlf@{n}", f"not a fault: 'crlf@{n}'") for n in ("x", "0", "-1", "1@2", "")),
+        ("fault=@2", "not a fault: '@2'"),
         ("pace=1", "not an option of a replay: 'pace=1'"),
         ("cut", "not an option of a replay: 'cut'"),
     ],

@@ -62,6 +62,13 @@ class CassetteFiles:
     def is_file(self) -> bool:
         return self.path.suffix in SUFFIXES
 
+    def create_folder(self) -> None:
+        """Create the folder for its owner only: conversations are private until they are published. Raises BadInput."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot create {self.path}: {error.strerror}", "choose another folder") from error
+
     def load(self) -> None:
         """Read all files. Raises BadInput if there is no such file or folder, or if a file cannot be read."""
         list_files(self.path)
@@ -160,10 +167,11 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 def write_file(path: Path, exchanges: Iterable[RecordedExchange]) -> None:
     """Write a file as a whole, so that no reader sees a part of it. Raises OSError."""
+    text = write_cassette(exchanges)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(write_cassette(exchanges))
+            file.write(text)
         temporary.replace(path)
     except OSError:
         with suppress(OSError):

@@ -44,6 +44,8 @@ __all__ = ["VERSION", "read_cassette", "write_cassette"]
 VERSION = 1
 MAX_VALUES = 5_000_000
 """Number of values in a cassette, with its aliases expanded: a few lines of aliases can stand for billions."""
+MAX_FILE_DEPTH = 300
+"""Levels of nesting in a file, more than `MAX_DEPTH` of its requests. libyaml crashes on much deeper files."""
 PIECES_PER_LINE = 12
 HEADER = "# Recorded by Interlingua. Show it: interlingua cassettes show FILE\n"
 _HINT = "record it again, or take the file from the version control"
@@ -130,6 +132,7 @@ def _is_struct_list(value: Any) -> bool:
 def _load(text: str, source_name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast, and nearly always there
     try:
+        _check_depth(text, loader, source_name)
         value = yaml.load(text, loader)
         _check_size(value, source_name)
     except yaml.MarkedYAMLError as error:
@@ -138,6 +141,19 @@ def _load(text: str, source_name: str) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{source_name}: {str(error).splitlines()[0]}", _HINT) from None
     return value
+
+
+def _check_depth(text: str, loader: Any, source_name: str) -> None:
+    """Raise BadInput if a document is nested too deeply. The parser, unlike the loader, is not recursive."""
+    depth = 0
+    for event in yaml.parse(text, loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_FILE_DEPTH:
+                line = f":{event.start_mark.line + 1}" if event.start_mark else ""
+                raise BadInput(f"{source_name}{line}: nested more than {MAX_FILE_DEPTH} levels deep", _HINT)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _check_size(value: Any, source_name: str) -> None:

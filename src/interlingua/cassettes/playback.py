@@ -23,6 +23,7 @@ CUTS = ("recorded", "whole", "event", "character", "byte", "random")
 DEFAULT_SEED = 1
 MAX_RANDOM_PIECE_BYTES = 40
 _CUT = re.compile(r"([a-z]+)(?::(\d{1,9}))?")
+_FAULT = re.compile(r"[^@]+(?:@[1-9]\d{0,8})?")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _OPTION = re.compile(r"\s*([a-z]+)\s*=\s*([^;]*?)\s*")
 
@@ -54,6 +55,17 @@ class Playback(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"a reply cannot be cut by {self.cut!r}", f"{hint}; a seed follows a colon: random:7")
         if not 0 <= self.speed < float("inf"):
             raise UsageError(f"not a speed: {self.speed}", "0: at once; 1: as recorded; 2: twice as fast")
+        if self.fault and not _FAULT.fullmatch(self.fault):
+            raise UsageError(f"not a fault: {self.fault!r}", "NAME, or NAME@2 for the second request only")
+
+    @property
+    def fault_name(self) -> str:
+        return self.fault.partition("@")[0]
+
+    def has_fault(self, number: int) -> bool:
+        """Return whether the fault is mixed into the request of this number, from 1."""
+        _, _, chosen = self.fault.partition("@")
+        return bool(self.fault) and (not chosen or int(chosen) == number)
 
     def with_options(self, text: str) -> Playback:
         """Return the playback with these options of a request: `cut=byte; speed=1; fault=reset-in-text`."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from interlingua.cassettes.reply_meaning import ReplyMeaning, read_meaning
+from interlingua.cassettes.request_meaning import check_depth
 from interlingua.common.redaction import Redactor
 from interlingua.core.options import ArgumentsPolicy, Delivery, Options, ReasoningPolicy
 from interlingua.core.request import Request
@@ -168,6 +169,7 @@ def record_exchange(
     received = b"".join(data for _, data in pieces)
     if not received and status < 400:
         raise BadInput("the upstream sent nothing, so there is nothing to record", "record a request with a reply")
+    check_depth(body)
     request = RecordedRequest(wire=wire, body=redact_body(body, redactor))
     request.read()
     redacted = redactor.redact_bytes(received)

@@ -7,16 +7,19 @@ from typing import Any
 import msgspec
 
 from interlingua.client.accumulator import Accumulator
-from interlingua.common.jsontext.codec import read_json, write_json
+from interlingua.common.jsontext.codec import is_deeper_than, read_json, write_json
 from interlingua.core.reply import Reply
 
-__all__ = ["CallMeaning", "ReplyMeaning", "describe_changes", "read_meaning"]
+__all__ = ["MAX_DEPTH", "CallMeaning", "ReplyMeaning", "describe_changes", "read_meaning"]
+
+MAX_DEPTH = 200
+"""Levels of nesting of a request, and of the arguments of a call, in a cassette. Python's stack has to read them."""
 
 
 class CallMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     arguments: Any = None
-    """The arguments as a JSON value; as text, if they are not JSON."""
+    """The arguments as a JSON value; as text, if they are not JSON, or nested too deeply."""
     complete: bool = True
 
 
@@ -56,7 +59,7 @@ def _meaning(reply: Reply) -> ReplyMeaning:
 
 def _arguments(text: str) -> Any:
     value = read_json(text, dict[str, Any])
-    return text if value is None else value
+    return text if value is None or is_deeper_than(value, MAX_DEPTH) else value
 
 
 def describe_changes(recorded: ReplyMeaning, current: ReplyMeaning) -> list[str]:

@@ -12,17 +12,19 @@ from hashlib import sha256
 from typing import Any
 
 from interlingua.cassettes.match_rules import DEFAULT_RULES, MatchRules
-from interlingua.common.jsontext.codec import read_json, write_json
+from interlingua.cassettes.reply_meaning import MAX_DEPTH
+from interlingua.common.jsontext.codec import is_deeper_than, read_json, write_json
 from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result
 from interlingua.core.tools import Tool
+from interlingua.errors import BadInput
 from interlingua.wires import get_wire
 from interlingua.wires.base import Json
 from interlingua.wires.requests.downgrades import as_text
 
-__all__ = ["RequestMeaning", "read_request_meaning"]
+__all__ = ["RequestMeaning", "check_depth", "read_request_meaning"]
 
 _UNREAD_NAME = re.compile(r"[^.\[\]]+$")
 _PATH_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -86,7 +88,8 @@ class RequestMeaning:
 
 
 def read_request_meaning(wire: str, body: Json, rules: MatchRules = DEFAULT_RULES) -> RequestMeaning:
-    """Return the meaning of a request. Raises BadRequest if it cannot be read."""
+    """Return the meaning of a request. Raises BadRequest if it cannot be read, BadInput if it is nested too deeply."""
+    check_depth(body)
     request = get_wire(wire).read_request(body, Options())
     conversation: Facts = {}
     if rules.counts("model"):
@@ -96,6 +99,13 @@ def read_request_meaning(wire: str, body: Json, rules: MatchRules = DEFAULT_RULE
         conversation |= _tool_facts(request.tools, rules)
     conversation |= _choice_facts(request, rules)
     return RequestMeaning(wire, conversation, _settings_facts(request, rules), _specifics(request, body, rules))
+
+
+def check_depth(body: Json) -> None:
+    """Raise BadInput if a request is nested more deeply than recursive functions can read."""
+    if is_deeper_than(body, MAX_DEPTH):
+        problem = f"the request is nested more than {MAX_DEPTH} levels deep, so it cannot be recorded or replayed"
+        raise BadInput(problem, "check the schemas of its tools")
 
 
 # ── conversation ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -297,9 +307,9 @@ def _value_at(body: Any, path: str) -> Any:
 
 
 def _canonical(arguments: str) -> str:
-    """Return the arguments of a call with sorted keys; unchanged if they are not a JSON object."""
+    """Return the arguments of a call with sorted keys; unchanged if they are not a JSON object, or a very deep one."""
     value = read_json(arguments or "{}", dict[str, Any])
-    return arguments if value is None else _write_sorted(value)
+    return arguments if value is None or is_deeper_than(value, MAX_DEPTH) else _write_sorted(value)
 
 
 def _write_sorted(value: Any) -> str:

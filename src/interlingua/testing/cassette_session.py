@@ -18,7 +18,7 @@ import msgspec
 from interlingua.cassettes.cassette_files import load_cassette
 from interlingua.cassettes.recorded_exchange import RecordedExchange
 from interlingua.errors import UsageError, suggestion_hint
-from interlingua.gateway.cassettes.deck import CassetteDeck, match_rules, playback_of
+from interlingua.gateway.cassettes.deck import CassetteDeck, check_options
 from interlingua.gateway.processes.gateway_thread import GatewayThread
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.schema import Cassettes, Log, Settings, State, Upstream
@@ -197,11 +197,7 @@ def _gateway_mode(mode: str, path: Path) -> Literal["replay", "record", "hybrid"
 
 def _check(config: Cassettes) -> None:
     """Raise InterlinguaError if an option is wrong or the cassette cannot be read."""
-    playback, rules = playback_of(config), match_rules(config)
-    if playback.fault:
-        from interlingua.faults.recorded_faults import find_fault
-
-        find_fault(playback.fault.partition("@")[0])
+    rules = check_options(config)
     if config.mode != "record" and Path(config.dir).exists():
         load_cassette(config.dir, rules)
 

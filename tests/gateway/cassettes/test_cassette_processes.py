@@ -54,11 +54,14 @@ def test_workers_share_recordings(tmp_path: Path, upstream: UpstreamServer) -> N
     [
         (["--replay", "missing"], "error: no cassette at missing"),
         (["--replay", "a", "--record", "b"], "error: --record and --replay exclude each other"),
+        (["--demo", "--record", "file/new"], "file is not a folder"),
+        (["--demo", "--hybrid", "file/new/a.yaml"], "file is not a folder"),
         (["--record", "new"], "error: upstreams: no upstream is configured"),
     ],
 )
 def test_wrong_options_are_reported(folder: Path, capsys: Report, options: list[str], problem: str) -> None:
-    assert main(["serve", "--port", "0", *options]) in (1, 2), folder
+    (folder / "file").touch()
+    assert main(["serve", "--port", "0", *options]) in (1, 2)
     assert problem in capsys.readouterr().err
 
 

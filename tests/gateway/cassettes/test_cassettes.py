@@ -15,9 +15,10 @@ import pytest
 
 import interlingua as il
 from interlingua.cassettes.cassette_files import load_cassette, read_file, write_file
-from interlingua.cassettes.recorded_exchange import RecordedExchange, ReplyPiece
+from interlingua.cassettes.recorded_exchange import RecordedExchange, ReplyPiece, record_exchange
 from interlingua.cassettes.reply_meaning import CallMeaning, ReplyMeaning, read_meaning
 from interlingua.faults.upstream.reply_writers import reply_writer_for
+from interlingua.gateway.cassettes import recording
 from interlingua.gateway.settings.schema import Upstream
 from interlingua.wires import WIRES, get_wire
 from tests.support import upstream_server as up
@@ -353,6 +354,24 @@ def test_dialect_of_the_user_is_needed_for_replay(tmp_path: Path) -> None:
         response = post(url, CHAT, body)
     assert response.status == 400
     assert "the dialect 'my_own' of the recording is not known (add it to `dialects` in the settings" in response.error
+
+
+@pytest.mark.parametrize("failure", [RecursionError("too deep"), ValueError("odd")])
+def test_exchange_that_cannot_be_recorded_does_not_stop_the_recording_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def fail_once(**_: Any) -> RecordedExchange:
+        monkeypatch.setattr(recording, "record_exchange", record_exchange)
+        raise failure
+
+    monkeypatch.setattr(recording, "record_exchange", fail_once)
+    folder = tmp_path / "cassettes"
+    with cassette_gateway(folder, "record") as url:
+        for text in ("One", "Two"):
+            assert post(url, CHAT, request_body(CHAT, "demo/kimi_k2", text)).status == 200
+    (path,) = folder.glob("*.yaml")
+    assert path.name.startswith("two-")
+    assert str(failure) in folder.with_suffix(".log").read_text()
 
 
 def test_folder_of_recordings_is_private(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def recorded(wire: str) -> RecordedExchange:
 
 def replay(folder: Path, wire: str, fault: str, stream: bool, **options: Any) -> tuple[int, ReplyMeaning]:
     CassetteFiles(folder, RecordingIndex()).append(recorded(wire))
-    with cassette_gateway(folder, "replay", fault=fault, stall=0.3, **options) as url:
+    stall = 0.3 if stream else 2  # a limit for the whole reply needs more room than one between two pieces
+    with cassette_gateway(folder, "replay", fault=fault, stall=stall, **options) as url:
         response = post(url, MESSAGES, {**BODY, "stream": stream})
     return response.status, read_meaning(response.body, MESSAGES)
 
@@ -97,7 +98,9 @@ def test_heavy_fault(tmp_path: Path, fault: str) -> None:
     check("openai-chat", fault, status, meaning)
 
 
-@pytest.mark.parametrize("fault", ["reset-once", "503-empty", "cut-whole-reply", "stream-for-whole", "429-long"])
+@pytest.mark.parametrize(
+    "fault", ["reset-once", "503-empty", "cut-whole-reply", "stream-for-whole", "429-long", "stall-in-call"]
+)
 def test_fault_in_a_whole_reply(tmp_path: Path, fault: str) -> None:
     status, meaning = replay(tmp_path, "openai-chat", fault, stream=False)
     check("openai-chat", fault, status, meaning)

@@ -13,6 +13,7 @@ __all__ = [
     "INVALID_JSON_KEY",
     "encode_json",
     "explain_invalid_object",
+    "is_deeper_than",
     "read_full_object",
     "read_json",
     "read_shallow_object",
@@ -134,3 +135,14 @@ def unwrap_invalid_arguments(arguments: str) -> str:
     value = _read_leniently(arguments) if INVALID_JSON_KEY in arguments else None
     text = value.get(INVALID_JSON_KEY) if value is not None and len(value) == 1 else None
     return text if isinstance(text, str) else arguments
+
+
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Return whether a JSON value has more than this many levels of objects and arrays, however deep it is."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
+        if not level:
+            return False
+        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+    return True

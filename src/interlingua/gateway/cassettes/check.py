@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from interlingua.cassettes.cassette_files import SUFFIXES, load_cassette
 from interlingua.errors import BadSetting, InterlinguaError
-from interlingua.gateway.cassettes.deck import match_rules, playback_of
+from interlingua.gateway.cassettes.deck import check_options
 from interlingua.gateway.settings.loader import LoadedSettings
 
 __all__ = ["check_cassettes"]
@@ -17,16 +18,16 @@ def check_cassettes(loaded: LoadedSettings) -> None:
     config = loaded.settings.cassettes
     assert config is not None, "called if there is a cassette"
     try:
-        playback = playback_of(config)
-        if playback.fault:
-            from interlingua.faults.recorded_faults import find_fault
-
-            find_fault(playback.fault.partition("@")[0])
-        rules = match_rules(config)
+        rules = check_options(config)
     except InterlinguaError as error:
         raise loaded.locate_error(BadSetting(("cassettes",), str(error), error.hint)) from error
     path = Path(config.dir)
     if config.mode == "replay" or path.exists():
         load_cassette(path, rules)
-    elif path.suffix in SUFFIXES and path.parent.exists() and not path.parent.is_dir():
-        raise loaded.locate_error(BadSetting(("cassettes", "dir"), f"{path.parent} is not a folder", "choose another"))
+    if config.mode == "replay":
+        return
+    folders = path.absolute().parents if path.suffix in SUFFIXES else (path.absolute(), *path.absolute().parents)
+    folder = next(folder for folder in folders if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        problem = f"cannot write to {folder}" if folder.is_dir() else f"{folder} is not a folder"
+        raise loaded.locate_error(BadSetting(("cassettes", "dir"), problem, "choose another"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -35,7 +36,7 @@ from interlingua.parsing.dialect import Dialect
 from interlingua.upstreams import get_profile
 from interlingua.upstreams.profile import UNKNOWN
 
-__all__ = ["PLAYBACK_HEADER", "CassetteDeck", "Replay", "match_rules", "playback_of"]
+__all__ = ["PLAYBACK_HEADER", "CassetteDeck", "Replay", "check_options"]
 
 PLAYBACK_HEADER = "x-interlingua-replay"
 """Header with which a client chooses how its reply is replayed: `cut=byte; speed=1; fault=reset-in-text`."""
@@ -93,8 +94,8 @@ class CassetteDeck:
         """Messages about requests without a recording."""
         self._play_counts: Counter[str] = Counter()
         self._events.subscribe(RecordingPlayed, lambda _, event: self._play_counts.update([event.key]))
-        if self.records and not self._files.is_file:  # conversations are private until they are published
-            self._files.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.records and not self._files.is_file:
+            self._files.create_folder()
         if self._config.mode != "record":
             self._files.refresh()
 
@@ -187,21 +188,20 @@ class CassetteDeck:
 
     async def _replay(self, exchange: RecordedExchange, playback: Playback, number: int) -> Replay:
         dialect = self._dialect(exchange)
-        fault, _, fault_number = playback.fault.partition("@")
         reply_id = exchange.reply.id if not number else _derived_id(exchange.reply.id, number)
-        if not fault or (fault_number and fault_number != str(self._requests)):
-            route = self._route(exchange, dialect, "http://127.0.0.1/v1")
+        if not playback.has_fault(self._requests):
+            route = self._route(exchange, dialect, "http://127.0.0.1/v1", has_fault=False)
             return Replay(exchange, route, recorded_session(exchange.reply, playback), reply_id)
         from interlingua.faults.recorded_faults import fault_scripts, find_fault
 
-        scenario, plain = find_fault(fault), dialect if isinstance(dialect, Dialect) else STANDARD_DIALECT
+        scenario, plain = find_fault(playback.fault_name), dialect if isinstance(dialect, Dialect) else STANDARD_DIALECT
         fault_scripts(scenario, exchange, plain, stream=True)  # raises if the fault cannot occur in this recording
         url = await self._fault_server.add(lambda stream: fault_scripts(scenario, exchange, plain, stream=stream))
-        return Replay(exchange, self._route(exchange, dialect, url), None, reply_id)
+        return Replay(exchange, self._route(exchange, dialect, url, has_fault=True), None, reply_id)
 
-    def _route(self, exchange: RecordedExchange, dialect: DialectChoice, url: str) -> Route:
+    def _route(self, exchange: RecordedExchange, dialect: DialectChoice, url: str, *, has_fault: bool) -> Route:
         recorded, stall = exchange.upstream, self._config.stall
-        timeouts = Timeouts(first_event=stall, idle=stall) if url.count("/") > 3 else Timeouts()
+        timeouts = Timeouts(first_event=stall, idle=stall, total=stall) if has_fault else Timeouts()
         upstream = Upstream(
             url=url,
             api=cast(Api, recorded.wire),  # checked when the cassette was read
@@ -291,12 +291,25 @@ class CassetteDeck:
         except InterlinguaError as error:
             self._log.error("cannot record", id=exchange_id, error=str(error), hint=error.hint)
             return
+        except Exception:  # noqa: BLE001  (it would end the thread, and no later exchange would be recorded)
+            self._log.error("cannot record", id=exchange_id, trace=traceback.format_exc())
+            return
         self._log.info("recorded", id=exchange_id, file=str(path))
 
 
 def match_rules(config: Cassettes) -> MatchRules:
     """Return the rules of the settings. Raises UsageError."""
     return MatchRules(config.ignore, config.replace, defaults=config.defaults)
+
+
+def check_options(config: Cassettes) -> MatchRules:
+    """Return the rules of the settings. Raises UsageError if a rule, the cut, the speed or the fault is wrong."""
+    playback = playback_of(config)
+    if playback.fault:
+        from interlingua.faults.recorded_faults import find_fault
+
+        find_fault(playback.fault_name)
+    return match_rules(config)
 
 
 def playback_of(config: Cassettes) -> Playback:
