@@ -251,7 +251,7 @@ complete -c interlingua -n '_shtab_interlingua_using translate' -l captures -xka
 complete -c interlingua -n '_shtab_interlingua_using translate; and test $_shtab_interlingua_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the reply; a capture, or the id of a captured request; a folder: its newest capture; default or -: standard input'
 complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a captures -d 'A gateway with `--capture DIR` records each exchange in a file: the request,'
 complete -c interlingua -n '_shtab_interlingua_using captures' -s h -l help -d 'show this help message and exit'
-complete -c interlingua -n '_shtab_interlingua_using captures; and test $_shtab_interlingua_npos -eq 0' -a list -d 'Lists captures, the newest first: time, status, model, calls, findings, id.'
+complete -c interlingua -n '_shtab_interlingua_using captures; and test $_shtab_interlingua_npos -eq 0' -a list -d 'Lists captures, the newest first: time, outcome, model, calls, findings, id.'
 complete -c interlingua -n '_shtab_interlingua_using captures list' -s h -l help -d 'show this help message and exit'
 complete -c interlingua -n '_shtab_interlingua_using captures list' -l captures -xka "(__fish_complete_directories)" -d 'folder of the captures; default: `capture.dir` of the settings, or ./captures'
 complete -c interlingua -n '_shtab_interlingua_using captures list' -s n -x -d 'number of captures; default: 20'

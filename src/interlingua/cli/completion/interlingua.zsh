@@ -38,7 +38,7 @@ _shtab_interlingua_commands() {
 
 _shtab_interlingua_captures_commands() {
   local _commands=(
-    list:'Lists captures, the newest first: time, status, model, calls, findings, id.'
+    list:'Lists captures, the newest first: time, outcome, model, calls, findings, id.'
     show:'Shows one exchange: who asked which model, what became of it, the findings, the'
   )
   _describe 'interlingua captures commands' _commands
