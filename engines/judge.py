@@ -45,7 +45,11 @@ class Judge:
     def close(self) -> None:
         if self._process.stdin:
             self._process.stdin.close()
-        self._process.wait(timeout=60)
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:  # threads of an engine may outlive its last answer
+            self._process.kill()
+            self._process.wait(timeout=60)
         if self._process.stdout:
             self._process.stdout.close()
 

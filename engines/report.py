@@ -54,7 +54,7 @@ def write_page() -> str:
 
 
 def _head() -> str:
-    pins = "\n".join(path.read_text(encoding="utf-8") for path in sorted(REQUIREMENTS.glob("*.txt")))
+    pins = "\n".join((REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8") for name in ("xgrammar", "llama-cpp"))
     versions = dict(line.split("==") for line in pins.splitlines() if "==" in line)
     return HEAD.format(
         versions=", ".join(f"{name} {versions[name]}" for name in PACKAGES if name in versions), tools=TOOL_COUNT

@@ -184,10 +184,10 @@ def test_folder_of_captures_is_searched_in_the_settings(folder: Path, tmp_path: 
 def test_list_of_captures(folder: Path) -> None:
     result = run_in(folder.parent, "captures", "list")
     assert result.stdout.splitlines() == [
-        "time            status  outcome          model         calls  findings  id",
-        "01-01 12:00:02  502     upstream-failed  other         1      1 error   req_bbbb33",
-        "01-01 12:00:01  200     ok               demo/kimi_k2  1      1 info    req_aaaa22",
-        "01-01 12:00:00  200     ok               demo/kimi_k2  1      1 info    req_aaaa11",
+        "time            outcome              model         calls  findings  id",
+        "01-01 12:00:02  502 upstream-failed  other         1      1 error   req_bbbb33",
+        "01-01 12:00:01  200 ok               demo/kimi_k2  1      1 info    req_aaaa22",
+        "01-01 12:00:00  200 ok               demo/kimi_k2  1      1 info    req_aaaa11",
     ]
     assert len(run_in(folder.parent, "captures", "list", "-n", "2").stdout.splitlines()) == 3
     assert len(run_in(folder.parent, "captures", "list", "--failed").stdout.splitlines()) == 2
@@ -195,6 +195,19 @@ def test_list_of_captures(folder: Path) -> None:
     listed = [json.loads(line) for line in run_in(folder.parent, "captures", "list", "--json").stdout.splitlines()]
     assert [entry["id"] for entry in listed] == ["req_bbbb33", "req_aaaa22", "req_aaaa11"]
     assert listed[0]["exchange"]["error"] == "it broke"
+
+
+def test_list_of_captures_fits_80_columns(capture: Path, tmp_path: Path) -> None:
+    """The name of the model is shortened if the other columns need the space."""
+    model = "accounts/fireworks/models/glm-4p5-air"
+    exchange = {"status": 502, "outcome": "upstream-failed", "model": model, "calls": 12, "findings": {"cut-short": 15}}
+    line = json.dumps({**json.loads(capture.read_text().splitlines()[-1]), "exchange": exchange})
+    (tmp_path / f"20260101T120000000000Z-req_{'a' * 32}.jsonl").write_text(f"{line}\n")
+    heading, row = run_in(tmp_path, "captures", "list", str(tmp_path)).stdout.splitlines()
+    assert max(len(heading), len(row)) <= 80
+    assert row.split()[:4] == ["01-01", "12:00:00", "502", "upstream-failed"]
+    assert "  account…-air  " in row
+    assert row.endswith(" req_aaaaaaaa")
 
 
 def test_show_capture(folder: Path) -> None:

@@ -184,10 +184,13 @@ def test_invalid_status_url(capsys: pytest.CaptureFixture[str], url: str) -> Non
 def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) -> None:
     user.env["INTERLINGUA_KEYS"] = KEY
     user.start("--demo")
-    assert "unknown (the gateway requires a key" in user.run("status")
+    assert "requests  unknown: the gateway requires a key, see --key-env\n" in user.run("status")
     assert "0 finished, 0 open" in user.run("status", "--key-env", "INTERLINGUA_KEYS")
     user.env["OTHER_KEY"] = "another key"
-    assert "unknown (the gateway requires a key" in user.run("status", "--key-env", "OTHER_KEY")
+    assert "requests  unknown: the gateway refuses this key\n" in user.run("status", "--key-env", "OTHER_KEY")
+    facts = json.loads(user.run("status", "--json"))
+    assert "requires a key" in user.run("status", "--url", facts["address"])
+    assert (facts["gateway"], facts["gateway_unknown"]) == (None, "the gateway requires a key, see --key-env")
     assert "NO_SUCH_VARIABLE is not set" in user.run("status", "--key-env", "NO_SUCH_VARIABLE", status=2)
     assert KEY not in (user.state / "default.json").read_text()
     assert user.run("stop")

@@ -68,6 +68,7 @@ def test_startup_message_has_80_columns(tmp_path: Path, settings: str) -> None:
     heading, *lines = startup_message(loaded.settings, loaded, 8484).splitlines()
     assert heading.startswith("interlingua: listening on http://127.0.0.1:8484 (process ")
     assert [line for line in lines if len(line) > 80] == []
+    assert "models.json" not in "".join(lines), "a file that does not exist"
 
 
 def run_in_terminal(*args: str, width: int = 80, **environment: str) -> str:

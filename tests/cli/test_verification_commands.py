@@ -131,6 +131,16 @@ def test_typo_in_the_model(cli: Cli, healthy: str) -> None:
     assert f"did you mean {MODEL}?" in result.out
 
 
+def test_doctor_fails_if_no_model_was_checked(cli: Cli, scripted: UpstreamServer) -> None:
+    """The server has several models, and the user has chosen none."""
+    scripted.add("None", send_response("200 OK", b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}'))
+    result = cli("doctor", "--base-url", scripted.url)
+    assert result.status == 1
+    assert "not checked: none is chosen; the server has a, b" in " ".join(result.out.split())
+    assert "checking 1 upstream" in result.err
+    assert "no model was checked: add --model" in result.err
+
+
 def test_no_upstream(cli: Cli) -> None:
     result = cli("doctor")
     assert result.status == 2
@@ -245,6 +255,8 @@ def test_resumed_run_needs_only_its_log(cli: Cli, healthy: str) -> None:
         (["--base-url", "URL", "--against", "none.jsonl"], "cannot read none.jsonl", 1),
         (["--base-url", "URL", "--model", "demo/kimi-k2"], "the upstream has no model 'demo/kimi-k2'", 1),
         (["--base-url", "http://127.0.0.1:1/v1", "--model", "m"], "cannot connect to http://127.0.0.1:1/v1", 1),
+        (["--base-url", "http://127.0.0.1:1/v1"], "error: cannot connect to http://127.0.0.1:1/v1", 1),
+        (["--base-url", "URL", "--fail-under", "101"], "--fail-under must be from 0 to 100", 2),
         (["--resume", "none.jsonl"], "cannot read none.jsonl", 1),
         (["--resume", "x.jsonl", "--only", "code"], "--resume continues a run as it was", 2),
         (["card", "a", "b", "c"], "3 logs are given", 2),
@@ -297,7 +309,9 @@ def test_list_of_engine_faults(cli: Cli) -> None:
     result = cli("faults", "engine", "--list", "--json")
     entries = [json.loads(line) for line in result.out.splitlines()]
     assert [entry["name"] for entry in entries] == list(ENGINE_FAULTS)
-    assert "parser-missing" in cli("faults", "engine", "--list").out
+    lines = cli("faults", "engine", "--list").out.splitlines()
+    assert any(line.startswith("parser-missing ") for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

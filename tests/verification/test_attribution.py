@@ -60,6 +60,9 @@ def test_every_fault_is_attributed_to_its_cause(fault: EngineFault) -> None:
     assert attributions, "the fault causes no failure"
     assert {attribution.cause for _, attribution in attributions} == {fault.cause}, attributions
     assert all(attribution.reasons for _, attribution in attributions)
+    for _, attribution in attributions:
+        message = attribution.reasons[0]
+        assert "; ".join(attribution.reasons).count(message) == 1, "the evidence repeats the failure"
 
 
 @pytest.mark.parametrize("wire", ["anthropic-messages", "openai-responses"])

@@ -326,7 +326,7 @@ def test_unknown_model_gets_a_suggestion() -> None:
         listing=Recording(wire="openai-chat", stream=False, status=200), models=("moonshotai/Kimi-K2", "qwen3")
     )
     with pytest.raises(BadInput) as error:
-        require_upstream(facts, "http://x", "kimi-k3", "key hint")
+        require_upstream(facts, "http://x", "key hint", "kimi-k3")
     assert error.value.hint == "did you mean moonshotai/Kimi-K2?"
 
 
@@ -343,7 +343,7 @@ def test_unknown_model_gets_a_suggestion() -> None:
 )
 def test_upstream_that_cannot_be_used(listing: Recording, problem: str, hint: str) -> None:
     with pytest.raises(BadInput, match=problem) as error:
-        require_upstream(ServerFacts(listing=listing), "http://x", "m", "key hint")
+        require_upstream(ServerFacts(listing=listing), "http://x", "key hint", "m")
     assert hint in error.value.hint
 
 

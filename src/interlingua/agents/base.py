@@ -28,7 +28,7 @@ class AgentTarget(Struct, frozen=True, kw_only=True):
     key: str
     """API key of the gateway, never of an upstream."""
     folder: str
-    """Folder for the files of the setup: empty, and used by this run only."""
+    """Folder for the files of the setup: empty, and used by this run only. "": no file can be written."""
     context_tokens: int = DEFAULT_CONTEXT_TOKENS
     """Context window of the model. An agent compacts its conversation before the window is full."""
 

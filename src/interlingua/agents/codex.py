@@ -57,7 +57,7 @@ def setup(target: AgentTarget) -> AgentSetup:
         "model_context_window": target.context_tokens,
     }
     files: dict[str, str] = {}
-    if not KNOWN_MODEL.match(target.model):
+    if target.folder and not KNOWN_MODEL.match(target.model):
         config["model_catalog_json"] = f"{target.folder}/{CATALOG_FILE}"
         files[CATALOG_FILE] = json.dumps({"models": [_model_description(target)]}, indent=2)
     config |= {f"model_providers.il.{name}": text for name, text in provider.items()}

@@ -46,7 +46,7 @@ examples:
 
 exit status:
   0  nothing is wrong
-  1  a check is wrong; with --strict: or odd
+  1  a check is wrong, or no model was checked; with --strict: or a check is odd
 """
 DEFAULT_SECONDS = 20.0
 DEFAULT_PARALLEL = 4
@@ -97,7 +97,10 @@ def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespac
     unchecked = sum(report.count("skipped") for report in reports)
     rest = f", {unchecked} not checked" if unchecked else ""
     console.print_stderr(f"{counts['ok']} ok, {counts['odd']} odd, {counts['wrong']} wrong{rest}")
-    return 1 if counts["wrong"] or (args.strict and counts["odd"]) else 0
+    has_checked_a_model = any(report.model for report in reports)
+    if not has_checked_a_model and not counts["wrong"]:
+        console.print_stderr("no model was checked: add --model")
+    return 1 if counts["wrong"] or not has_checked_a_model or (args.strict and counts["odd"]) else 0
 
 
 def _routes_to_examine(
@@ -133,8 +136,9 @@ async def _examine_all(
     from interlingua.verification.doctor import examine
     from interlingua.verification.probing.probe_client import ProbeClient, open_session
 
-    models = "1 model" if len(examined) == 1 else f"{len(examined)} models"
-    console.print_stderr(f"checking {models}, at most {args.timeout:g} s …")
+    subject = "model" if all(route_to is None for _, route_to in examined) else "upstream"
+    count = f"1 {subject}" if len(examined) == 1 else f"{len(examined)} {subject}s"
+    console.print_stderr(f"checking {count}, at most {args.timeout:g} s …")
     async with open_session() as session:
         return await asyncio.gather(
             *(
@@ -152,7 +156,7 @@ async def _examine_all(
 
 def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
     width = terminal.terminal_width()
-    title = f"{report.name}: {report.model or 'no model'}" if report.model else report.name
+    title = f"{report.name}: {report.model}" if report.model else report.name
     yield styler(console.printable(title), Style.HEADING)
     yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)
     for check in report.checks:

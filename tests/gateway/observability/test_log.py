@@ -157,6 +157,7 @@ def test_request_line_in_json_format() -> None:
         "upstream_model": "moonshotai/kimi-k2",
         "upstream_id": "gen-1",
         "dialect": "kimi_k2",
+        "constraint": "",
         "attempts": 2,
         "upstream_status": 200,
         "status": 200,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from interlingua.gateway.routing.routes import Route, Routes
 from interlingua.gateway.settings.schema import Settings, Upstream
-from interlingua.gateway.upstream.capabilities import FACT_SECONDS, MAX_REMEMBERED_FACTS, CapabilityMemory
+from interlingua.gateway.upstream.capabilities import CapabilityMemory
+from interlingua.translation.refusal_correction import FACT_SECONDS, MAX_REMEMBERED_FACTS
 from interlingua.upstreams.refusals import Refusal
 
 NO_IMAGES = Refusal("no-images")

@@ -14,11 +14,10 @@ from interlingua.cli.captures.capture_summary import CaptureSummary, read_summar
 from interlingua.cli.common import console
 from interlingua.cli.common.capture_files import add_captures_option, capture_folder, list_captures
 from interlingua.cli.common.table import format_table
-from interlingua.common.short_text import shorten
 from interlingua.core.finding_severity import SEVERITIES, severity_of
 from interlingua.errors import UsageError
 
-DESCRIPTION = "Lists captures, the newest first: time, status, model, calls, findings, id."
+DESCRIPTION = "Lists captures, the newest first: time, outcome, model, calls, findings, id."
 EPILOG = """\
 examples:
   interlingua captures list
@@ -26,8 +25,9 @@ examples:
   interlingua captures list --model '*kimi*' --json
 """
 DEFAULT_NUMBER = "20"
-MAX_MODEL_CHARS, SHORT_ID_CHARS = 24, len("req_") + 8
-"""A table of 80 columns has no room for more. --json prints both in full; the beginning of an id is enough."""
+SHORT_ID_CHARS = len("req_") + 8
+"""The beginning of an id is enough to find the capture. --json prints ids and models in full."""
+COLUMNS = ("time", "outcome", "model", "calls", "findings", "id")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +53,7 @@ def run(args: argparse.Namespace) -> None:
     if not selected:
         console.print_stderr(f"no captures in {folder}")
         return
-    columns = ("time", "status", "outcome", "model", "calls", "findings", "id")
-    console.write(format_table(columns, [_row(summary) for summary in selected]).encode())
+    console.write(format_table(COLUMNS, [_row(summary) for summary in selected], shortened="model").encode())
 
 
 def _is_selected(summary: CaptureSummary, args: argparse.Namespace) -> bool:
@@ -67,9 +66,9 @@ def _is_selected(summary: CaptureSummary, args: argparse.Namespace) -> bool:
 def _row(summary: CaptureSummary) -> tuple[str, ...]:
     exchange = summary.exchange
     time = f"{summary.time.astimezone():%m-%d %H:%M:%S}" if summary.time else ""
-    status, outcome = str(exchange.get("status", "")), str(exchange.get("outcome", "no end"))
-    model, calls = shorten(str(exchange.get("model", "")), MAX_MODEL_CHARS), str(exchange.get("calls", ""))
-    return time, status, outcome, model, calls, _findings_text(exchange.get("findings")), summary.id[:SHORT_ID_CHARS]
+    outcome = f"{exchange.get('status', '')} {exchange.get('outcome', 'no end')}".strip()
+    model, calls = str(exchange.get("model", "")), str(exchange.get("calls", ""))
+    return time, outcome, model, calls, _findings_text(exchange.get("findings")), summary.id[:SHORT_ID_CHARS]
 
 
 def _findings_text(findings: Any) -> str:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from interlingua.captures.capture_format import CAPTURE_SUFFIX
+from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, InterlinguaError
 
 __all__ = ["add_captures_option", "capture_folder", "capture_id", "find_capture", "list_captures"]
@@ -59,10 +60,9 @@ def _find_by_id(id: str, folder: Path) -> Path:
         return found[0]
     if not found:
         raise BadInput(f"no capture in {folder} has the id {id}", "`interlingua captures list` lists them")
-    more = f" and {len(found) - MAX_LISTED_IDS} more" if len(found) > MAX_LISTED_IDS else ""
     raise BadInput(
         f"{len(found)} captures in {folder} have an id that begins with {id}",
-        f"write more of it: {', '.join(map(capture_id, found[:MAX_LISTED_IDS]))}{more}",
+        f"write more of it: {join_names(list(map(capture_id, found)), MAX_LISTED_IDS)}",
     )
 
 

@@ -1,25 +1,42 @@
-"""Table for the terminal: columns as wide as their content, and a last column that may be longer than the line."""
+"""Table for the terminal: columns as wide as their content, of which one can be shortened."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from interlingua.cli.common.console import printable
-from interlingua.cli.common.terminal import Style, stdout_styler
-from interlingua.cli.common.two_columns import display_width
+from interlingua.cli.common.terminal import Style, stdout_styler, terminal_width
+from interlingua.cli.common.two_columns import display_width, shorten
 
 __all__ = ["format_table"]
 
 GAP = "  "
+MIN_SHORTENED_CHARS = 10
 
 
-def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return the table with a line of headings, which is bold on a terminal."""
-    cells = [tuple(columns), *(tuple(map(printable, row)) for row in rows)]
-    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], shortened: str | None = None) -> str:
+    """Return the table with a line of headings, which is bold on a terminal.
+
+    Args:
+        columns: The headings.
+        rows: The texts of each row.
+        shortened: Heading of the column whose texts are shortened if the table is wider than the terminal.
+    """
+    cells = [list(columns), *(list(map(printable, row)) for row in rows)]
+    widths = _column_widths(cells)
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
+    if shortened is not None and excess > 0:
+        place = columns.index(shortened)
+        for row in cells[1:]:
+            row[place] = shorten(row[place], max(MIN_SHORTENED_CHARS, widths[place] - excess))
+        widths = _column_widths(cells)
     lines = (
         GAP.join(text + " " * (width - display_width(text)) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     )
     headings, *body = lines
     return "".join(f"{line}\n" for line in (stdout_styler()(headings, Style.HEADING), *body))
+
+
+def _column_widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(display_width, column)) for column in zip(*cells, strict=True)]

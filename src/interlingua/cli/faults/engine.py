@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.errors import BadInput, UsageError, suggestion_hint
 
 DESCRIPTION = """\
@@ -98,4 +98,5 @@ def _print_faults(args: argparse.Namespace) -> None:
         if args.json:
             console.write_json_line({"name": fault.name, "cause": fault.cause, "description": fault.description})
         else:
-            console.write(f"{fault.name:26} {fault.cause:15} {fault.description}\n".encode())
+            columns = f"{fault.name:26} {fault.cause:15} "
+            console.write_lines(terminal.wrap(fault.description, columns, " " * len(columns)))

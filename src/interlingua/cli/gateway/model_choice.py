@@ -10,6 +10,7 @@ import difflib
 import msgspec
 
 from interlingua.cli.common.terminal import progress
+from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, Routes
 from interlingua.gateway.upstream.listed_models import ListedModels, fetch_models
@@ -81,7 +82,10 @@ def _choose_listed(routes: Routes, *, is_checked: bool) -> ModelChoice:
             "add --model NAME, with the name that the upstream uses",
         )
     if len(ids) > 1:
-        raise UsageError("the model is not specified", f"add --model with one of those that {url} has: {_join(ids)}")
+        raise UsageError(
+            "the model is not specified",
+            f"add --model with one of those that {url} has: {join_names(ids, MAX_LISTED_MODELS)}",
+        )
     return ModelChoice(ids[0], routes.find(ids[0])[0], [f"the upstream has one model: {ids[0]}"])
 
 
@@ -90,7 +94,7 @@ def _find_routes(routes: Routes, model: str) -> list[Route]:
         return routes.find(model)
     except UnknownModel as error:
         ids = sorted(routes.model_ids())
-        known = f"known models: {_join(ids, MAX_LISTED_DEMO_MODELS)}; see `interlingua config show`"
+        known = f"known models: {join_names(ids, MAX_LISTED_DEMO_MODELS)}; see `interlingua config show`"
         hint = error.hint if error.hint.startswith("did you mean") else known if ids else "add --upstream URL"
         raise UsageError(f"--model: unknown model {model!r}", hint) from None
 
@@ -144,7 +148,7 @@ def _check_model(route: Route, models: ListedModels) -> list[str]:
     if similar:
         raise BadInput(problem, f"did you mean {' or '.join(similar)}? {ANYWAY_HINT}")
     if models.server in COMPLETE_LIST_SERVERS:
-        raise BadInput(problem, f"it has: {_join(models.ids)}; {ANYWAY_HINT}")
+        raise BadInput(problem, f"it has: {join_names(models.ids, MAX_LISTED_MODELS)}; {ANYWAY_HINT}")
     return [problem]
 
 
@@ -162,8 +166,3 @@ def _similar_ids(model: str, ids: list[str]) -> list[str]:
 
 def _bare_name(id: str) -> str:
     return id.rpartition("/")[2].lower()
-
-
-def _join(ids: list[str], limit: int = MAX_LISTED_MODELS) -> str:
-    more = f" and {len(ids) - limit} more" if len(ids) > limit else ""
-    return ", ".join(ids[:limit]) + more

@@ -57,9 +57,10 @@ def _report_remote(url: str, key: str, as_json: bool) -> int:
     status = fetch_status(url, key) if ready else None
     if as_json:
         facts = {"running": ready, "address": url, "answer": answer}
-        console.write_json({**facts, "gateway": msgspec.to_builtins(status)})
+        console.write_json({**facts, **_gateway_facts(status)})
     else:
-        console.write_lines([f"{url}: {console.printable(answer)}", *(gateway_lines(status) if status else [])])
+        lines = gateway_lines(status) if status is not None else []
+        console.write_lines([f"{url}: {console.printable(answer)}", *lines])
     return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
@@ -81,13 +82,22 @@ def _report_local(name: str, key: str, as_json: bool) -> int:
     return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 
-def _fetch_status(instance: Instance, key: str) -> GatewayStatus | None:
+def _fetch_status(instance: Instance, key: str) -> GatewayStatus | str:
+    """Return the status, or the reason why there is none."""
     from interlingua.cli.gateway.daemon.health_client import fetch_status
 
-    return fetch_status(instance.address, key) if instance.address else None
+    return fetch_status(instance.address, key) if instance.address else "the gateway has no address yet"
 
 
-def _instance_facts(instance: Instance, status: GatewayStatus | None) -> dict[str, Any]:
+def _gateway_facts(status: GatewayStatus | str | None) -> dict[str, Any]:
+    """Return the fields of the JSON output about all workers."""
+    if isinstance(status, str):
+        return {"gateway": None, "gateway_unknown": status}
+    return {"gateway": msgspec.to_builtins(status)}
+
+
+def _instance_facts(instance: Instance, status: GatewayStatus | str | None) -> dict[str, Any]:
+    known = status if isinstance(status, GatewayStatus) else None
     return {
         "name": instance.name,
         "running": instance.is_running,
@@ -98,9 +108,9 @@ def _instance_facts(instance: Instance, status: GatewayStatus | None) -> dict[st
         "version": instance.version,
         "workers": instance.workers,
         "log": instance.log,
-        "requests": status.finished_requests if status else None,
-        "open": status.requests.used if status else None,
-        "gateway": msgspec.to_builtins(status),
+        "requests": known.finished_requests if known else None,
+        "open": known.requests.used if known else None,
+        **_gateway_facts(status),
     }
 
 
@@ -111,7 +121,7 @@ def _is_stopping(instance: Instance) -> bool:
     return instance.stop_requested_at > 0 or (bool(instance.address) and readiness(instance.address) == "stopping")
 
 
-def _status_lines(name: str, instance: Instance | None, status: GatewayStatus | None) -> list[str]:
+def _status_lines(name: str, instance: Instance | None, status: GatewayStatus | str | None) -> list[str]:
     if instance is None:
         return [f"{name}: not running"]
     if not instance.is_running:
@@ -124,20 +134,21 @@ def _status_lines(name: str, instance: Instance | None, status: GatewayStatus | 
     version_note = (
         "" if instance.version == __version__ else f" (installed: {__version__}; restart the gateway to use it)"
     )
-    unknown = "  requests  unknown (the gateway requires a key, see --key-env, or does not answer)"
     facts = _instance_facts(instance, status)
     return [
         f"{name}: {'stopping' if facts['stopping'] else 'running'} on {instance.address or 'no address yet'}",
         f"  since     {facts['since']} ({_format_duration(time.time() - instance.started_at)})",
         f"  process   {instance.pid}",
         f"  version   {instance.version}{version_note}",
-        *(gateway_lines(status) if status else [unknown]),
+        *(gateway_lines(status) if status is not None else []),
         f"  log       {instance.log}",
     ]
 
 
-def gateway_lines(status: GatewayStatus) -> list[str]:
-    """Return the lines about all workers."""
+def gateway_lines(status: GatewayStatus | str) -> list[str]:
+    """Return the lines about all workers, or the one with the reason why the gateway does not report them."""
+    if isinstance(status, str):
+        return [f"  requests  unknown: {status}"]
     circuits = [_circuit_text(circuit) for circuit in status.open_circuits]
     if status.more_open_circuits:
         circuits.append(f"and {status.more_open_circuits} more")

@@ -23,6 +23,7 @@ from interlingua.cli.verify.output import write_card
 from interlingua.cli.verify.price import parse_price
 from interlingua.cli.verify.progress import ProgressLine
 from interlingua.cli.verify.sample_selection import select_samples
+from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import Route, Routes, routes_for
 from interlingua.upstreams.profile import UNKNOWN_PROFILE
@@ -111,6 +112,8 @@ def _check_options(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name} must be greater than 0", f"for example: --{name} 4")
     if args.retries < 0:
         raise UsageError("--retries must not be negative", "for example: --retries 4")
+    if args.fail_under is not None and not 0 <= args.fail_under <= 100:
+        raise UsageError("--fail-under must be from 0 to 100", "it is a percentage, for example: --fail-under 95")
 
 
 def _modes(args: argparse.Namespace) -> tuple[str, ...]:
@@ -163,7 +166,7 @@ async def _run(plan: _Plan, stored: StoredRun | None) -> int:
         console.print_stderr(f"asking {route.upstream.url} for a first reply, at most {args.timeout:g} s …")
         client = ProbeClient(session, route, args.timeout)
         target = await find_target(client, route)
-        require_upstream(target.facts, route.upstream.url, route.model, KEY_HINT)
+        require_upstream(target.facts, route.upstream.url, KEY_HINT, route.model)
         writer, notes = await _prepare_writer(args, client, target)
         price = plan.price or target.facts.prices.get(route.model)
         _print_estimate(plan, target, price, notes, len(stored.results) if stored else 0)
@@ -214,23 +217,23 @@ async def _only_model(plan: _Plan, session: Any) -> str:
     """Return the model of an upstream that has only one.
 
     Raises:
+        BadInput: The upstream cannot be reached, or refuses the key.
         UsageError: The upstream has several models, or its list cannot be read.
     """
     route = plan.routes.default
     if route is None:
-        ids = ", ".join(plan.routes.model_ids()[:MAX_LISTED_MODELS])
+        ids = join_names(plan.routes.model_ids(), MAX_LISTED_MODELS)
         raise UsageError("no model is given", f"add --model; the settings have {ids}")
     target = await find_target(ProbeClient(session, route, plan.args.timeout), route)
+    require_upstream(target.facts, route.upstream.url, KEY_HINT)
     models = target.facts.models
     if len(models) == 1:
         console.print_stderr(f"model: {console.printable(models[0])} (the only one of the upstream)")
         return models[0]
     if not models:
-        reason = target.facts.listing.error or f"status {target.facts.listing.status}"
-        raise UsageError("no model is given, and the upstream lists none", f"add --model NAME ({reason})")
-    listed = ", ".join(models[:MAX_LISTED_MODELS])
-    more = f" and {len(models) - MAX_LISTED_MODELS} more" if len(models) > MAX_LISTED_MODELS else ""
-    raise UsageError("no model is given", f"add --model with one of: {listed}{more}")
+        status = f"its model list has status {target.facts.listing.status}"
+        raise UsageError("no model is given, and the upstream lists none", f"add --model NAME ({status})")
+    raise UsageError("no model is given", f"add --model with one of: {join_names(models, MAX_LISTED_MODELS)}")
 
 
 def _find_route(routes: Routes, model: str) -> Route:

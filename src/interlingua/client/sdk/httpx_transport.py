@@ -16,6 +16,7 @@ from interlingua.client.sdk.upstream_config import UpstreamConfig, count_wire_fo
 from interlingua.errors import UpstreamError, UsageError
 from interlingua.events import Failure
 from interlingua.translation.exchange import MAX_BODY_BYTES
+from interlingua.translation.refusal_correction import RefusalMemory
 
 __all__ = ["make_async_transport_class", "make_self_closing_class", "make_transport_class"]
 
@@ -54,6 +55,7 @@ def make_transport_class(httpx: ModuleType) -> Any:
     class Transport(httpx.BaseTransport):  # type: ignore[misc, name-defined]
         def __init__(self, upstream: UpstreamConfig, inner: Any) -> None:
             self._upstream, self._inner = upstream, inner
+            self._memory = RefusalMemory(time.monotonic)
 
         def handle_request(self, request: Any) -> Any:
             upstream = self._upstream
@@ -63,11 +65,8 @@ def make_transport_class(httpx: ModuleType) -> Any:
                 return _unsupported_response(httpx, upstream, request) or _forward(
                     httpx, upstream, self._inner, request
                 )
-            session = SdkSession(upstream, wire, request.read(), _query_string(request), int(time.time()))
-            response = _send(self._inner, _upstream_request(httpx, session, request))
-            if _opens_stream(session, response):
-                return _stream_response(httpx, session, response, Stream(session, response))
-            return _body_response(httpx, session, response)
+            session = _open_session(upstream, wire, request, request.read(), self._memory)
+            return _exchange(httpx, self._inner, session, request, Stream)
 
         def close(self) -> None:
             self._inner.close()
@@ -100,6 +99,7 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
     class AsyncTransport(httpx.AsyncBaseTransport):  # type: ignore[misc, name-defined]
         def __init__(self, upstream: UpstreamConfig, inner: Any) -> None:
             self._upstream, self._inner = upstream, inner
+            self._memory = RefusalMemory(time.monotonic)
 
         async def handle_async_request(self, request: Any) -> Any:
             upstream = self._upstream
@@ -109,11 +109,8 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
                 return _unsupported_response(httpx, upstream, request) or await _forward_async(
                     httpx, upstream, self._inner, request
                 )
-            session = SdkSession(upstream, wire, await request.aread(), _query_string(request), int(time.time()))
-            response = await _send_async(self._inner, _upstream_request(httpx, session, request))
-            if _opens_stream(session, response):
-                return _stream_response(httpx, session, response, AsyncStream(session, response))
-            return await _body_response_async(httpx, session, response)
+            session = _open_session(upstream, wire, request, await request.aread(), self._memory)
+            return await _exchange_async(httpx, self._inner, session, request, AsyncStream)
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -162,9 +159,35 @@ def _query_string(request: Any) -> str:
     return str(request.url.query.decode())
 
 
+def _open_session(upstream: UpstreamConfig, wire: str, request: Any, body: bytes, memory: RefusalMemory) -> SdkSession:
+    return SdkSession(upstream, wire, body, _query_string(request), int(time.time()), memory)
+
+
 def _upstream_request(httpx: ModuleType, session: SdkSession, request: Any) -> Any:
     headers = session.headers(request.headers)
     return httpx.Request("POST", session.url, headers=headers, content=session.body, extensions=request.extensions)
+
+
+def _exchange(httpx: ModuleType, inner: Any, session: SdkSession, request: Any, stream_class: Any) -> Any:
+    """Send the request until the upstream no longer refuses what the session can change. Return the response to the
+    SDK."""
+    while True:
+        response = _send(inner, _upstream_request(httpx, session, request))
+        if _opens_stream(session, response):
+            return _stream_response(httpx, session, response, stream_class(session, response))
+        translated = _body_response(httpx, session, response)
+        if translated is not None:
+            return translated
+
+
+async def _exchange_async(httpx: ModuleType, inner: Any, session: SdkSession, request: Any, stream_class: Any) -> Any:
+    while True:
+        response = await _send_async(inner, _upstream_request(httpx, session, request))
+        if _opens_stream(session, response):
+            return _stream_response(httpx, session, response, stream_class(session, response))
+        translated = await _body_response_async(httpx, session, response)
+        if translated is not None:
+            return translated
 
 
 def _forwarded_request(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any:
@@ -295,8 +318,9 @@ def _stream_response(httpx: ModuleType, session: SdkSession, response: Any, stre
     return httpx.Response(response.status_code, headers=headers, stream=stream)
 
 
-def _body_response(httpx: ModuleType, session: SdkSession, response: Any) -> Any:
-    """Return the response to the SDK for one that is not streamed."""
+def _body_response(httpx: ModuleType, session: SdkSession, response: Any) -> Any | None:
+    """Return the response to the SDK for one that is not streamed; None if the request should be sent again, because
+    the session has removed what the upstream refused."""
     try:
         body = b"".join(_decoded_pieces(response, MAX_BODY_BYTES))
     except UpstreamError as error:
@@ -306,7 +330,7 @@ def _body_response(httpx: ModuleType, session: SdkSession, response: Any) -> Any
     return _translated_response(httpx, session, response, body)
 
 
-async def _body_response_async(httpx: ModuleType, session: SdkSession, response: Any) -> Any:
+async def _body_response_async(httpx: ModuleType, session: SdkSession, response: Any) -> Any | None:
     try:
         body = b"".join([data async for data in _decoded_async_pieces(response, MAX_BODY_BYTES)])
     except UpstreamError as error:
@@ -316,10 +340,12 @@ async def _body_response_async(httpx: ModuleType, session: SdkSession, response:
     return _translated_response(httpx, session, response, body)
 
 
-def _translated_response(httpx: ModuleType, session: SdkSession, response: Any, body: bytes) -> Any:
+def _translated_response(httpx: ModuleType, session: SdkSession, response: Any, body: bytes) -> Any | None:
     if problem := _redirect_problem(response):
         return _httpx_response(httpx, session.refuse_redirect(response.status_code, problem), [])
     translated = session.translate_body(response.status_code, response.headers.get("content-type", ""), body)
+    if translated is None:
+        return None
     return _httpx_response(httpx, translated, session.response_headers(response.headers.multi_items()))
 
 

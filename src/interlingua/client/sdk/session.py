@@ -1,7 +1,8 @@
 """HTTP side of one SDK request, without sockets: URL, headers, responses and error responses around an `Exchange`.
 
 The transport sends `SdkSession.body` to `SdkSession.url` and passes the response to `opens_stream`, and its data to
-`translate_body` or, for a stream, to `feed` and `close`.
+`translate_body` or, for a stream, to `feed` and `close`. If the upstream refused the request for a reason that can be
+removed, `translate_body` changes it, and the transport sends it again.
 """
 
 from __future__ import annotations
@@ -17,9 +18,18 @@ from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.errors import InterlinguaError, UpstreamError
-from interlingua.events import Failure
+from interlingua.events import Failure, Finding
 from interlingua.translation.exchange import Exchange, ReplyReceiver
+from interlingua.translation.refusal_correction import (
+    MIN_BYTES_PER_TOKEN,
+    REFUSAL_MESSAGES,
+    RefusalMemory,
+    ServedModel,
+    corrected_profile,
+)
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure, error_from_response
+from interlingua.upstreams.profile import Profile
+from interlingua.upstreams.refusals import RefusalKind, recognize_refusal
 from interlingua.wires import get_wire
 from interlingua.wires.http_api import EVENT_STREAM_TYPE, JSON_TYPE
 
@@ -48,10 +58,14 @@ class SdkSession:
         body: Body of the SDK's request.
         query: Query string of the SDK's request.
         created: Unix time in seconds.
+        memory: What this upstream has refused in earlier requests of the SDK client.
     """
 
-    def __init__(self, upstream: UpstreamConfig, wire: str, body: bytes, query: str, created: int) -> None:
+    def __init__(
+        self, upstream: UpstreamConfig, wire: str, body: bytes, query: str, created: int, memory: RefusalMemory
+    ) -> None:
         self._upstream = upstream
+        self._memory = memory
         self._wire = wire
         self._on_exchange = upstream.on_exchange
         self._failure = ""
@@ -59,7 +73,8 @@ class SdkSession:
         if request is None:
             raise InterlinguaError("the request body is not a JSON object", "send requests through the SDK's methods")
         self._model = str(request.get("model") or "")
-        options = Options(
+        self._served_model = ServedModel(upstream.url, self._model)
+        self._options = Options(
             delivery=upstream.delivery,
             arguments=upstream.arguments,
             reasoning=upstream.reasoning,
@@ -67,9 +82,19 @@ class SdkSession:
             created=created,
             seal_key=upstream.seal_key,
         )
-        self._exchange = Exchange(wire, request, upstream.target, options)
+        self._request: dict[str, Any] | None = request  # until the upstream has accepted it
+        self._corrected_kinds: set[RefusalKind] = set()
+        self._findings: list[Finding] = []
+        known = memory.find(self._served_model)
+        profile = upstream.resolve_profile()
+        self._profile = profile if known is None else known.apply(profile)
+        self._exchange = self._translate(request, self._profile)
         self._receiver: ReplyReceiver | None = None
         self.url = upstream.endpoint + upstream.query_string(query)
+
+    def _translate(self, request: dict[str, Any], profile: Profile) -> Exchange:
+        target = msgspec.structs.replace(self._upstream.target, profile=profile)
+        return Exchange(self._wire, request, target, self._options)
 
     @property
     def body(self) -> bytes:
@@ -102,24 +127,55 @@ class SdkSession:
         if status >= 300:
             return False
         self._receiver = self._exchange.receive(content_type)
+        if self._receiver.is_streaming:
+            self._request = None  # a stream can last long, and the request of an agent has megabytes
         return self._receiver.is_streaming
 
     def response_headers(self, upstream_headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the upstream's headers without those that describe the body, because the body is rewritten."""
         return [(name, value) for name, value in upstream_headers if name.lower() not in _BODY_HEADERS]
 
-    def translate_body(self, status: int, content_type: str, body: bytes) -> SdkResponse:
-        """Translate a response that is not streamed. A body that is not a reply becomes an error."""
+    def translate_body(self, status: int, content_type: str, body: bytes) -> SdkResponse | None:
+        """Translate a response that is not streamed. A body that is not a reply becomes an error.
+
+        None: the upstream refused something that the request can do without. It is changed, and should be sent again.
+        """
         if self._receiver is None:
-            return self._error_status_response(status, content_type, body)
+            error = error_from_response(status, {}, body, now=0)
+            return None if self._correct(error) else self._error_status_response(error, status, content_type, body)
         try:
             translated = self._receiver.feed(body) + self._receiver.close()
         except UpstreamError as error:  # too large
             return self._failure_response(Failure(str(error)))
         if self._receiver.failed_early and (failure := self._receiver.translator.tally.failure):
-            return self._failure_response(failure)
+            return None if self._correct(error_from_failure(failure)) else self._failure_response(failure)
         response_type = EVENT_STREAM_TYPE if self._exchange.wants_stream else JSON_TYPE
         return SdkResponse(status, response_type, self._report_exchange(translated))
+
+    def _correct(self, error: UpstreamFailed) -> bool:
+        """Change the request if the upstream refused something that it can do without. Return whether it is changed.
+
+        Each kind of refusal is corrected once per request.
+        """
+        refusal = recognize_refusal(error.upstream_status, str(error))
+        if refusal is None or refusal.kind in self._corrected_kinds or self._request is None:
+            return False
+        self._corrected_kinds.add(refusal.kind)
+        refused_body = self._exchange.body
+        profile = corrected_profile(
+            self._profile, self._upstream.api, refusal, lambda: len(refused_body) // MIN_BYTES_PER_TOKEN
+        )
+        exchange = None if profile is None else self._translate(self._request, profile)
+        if profile is None or exchange is None or exchange.body == refused_body:
+            return False
+        self._profile, self._exchange, self._receiver = profile, exchange, None
+        self._memory.learn(self._served_model, refusal)
+        message, hint = REFUSAL_MESSAGES[refusal.kind]
+        if self._memory.is_first_report(self._served_model, message):
+            LOG.warning("%s at %s: %s; %s", self._model, self._upstream.host, message, hint)
+        detail = f"{error}; sent again without what was refused ({refusal.kind})"
+        self._findings.append(Finding("refusal-corrected", detail))
+        return True
 
     def fail(self, message: str) -> SdkResponse:
         """Return the error response for a body that cannot be read."""
@@ -135,12 +191,11 @@ class SdkSession:
         """Return the error response for a failure that the upstream sent with a success status."""
         return self._error_response(error_from_failure(failure), failure.native)
 
-    def _error_status_response(self, status: int, content_type: str, body: bytes) -> SdkResponse:
+    def _error_status_response(self, error: UpstreamFailed, status: int, content_type: str, body: bytes) -> SdkResponse:
         """Translate a response with an error status.
 
         A client on the same wire gets the upstream's body unchanged. For other wires the error is rewritten.
         """
-        error = error_from_response(status, {}, body, now=0)
         is_object = read_full_object(body.decode("utf-8-sig", "replace")) is not None
         if is_object and self._wire != self._upstream.api:
             return self._error_response(error)
@@ -188,7 +243,7 @@ class SdkSession:
             url=self.url,
             model=self._model,
             dialect=translator.dialect.name if translator.dialect else "",
-            findings=[*self._exchange.findings, *receiver.findings, *translator.findings],
+            findings=[*self._findings, *self._exchange.findings, *receiver.findings, *translator.findings],
             failure=self._failure or (translator.tally.failure.message if translator.tally.failure else ""),
         )
         try:

@@ -77,6 +77,11 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         return profile_for_url(self.url) if self.profile == "auto" else get_profile(self.profile)
 
     @property
+    def host(self) -> str:
+        """Host and port, without a user and password in the URL."""
+        return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    @property
     def target(self) -> UpstreamTarget:
         """The upstream for the translation of a request."""
         return UpstreamTarget(

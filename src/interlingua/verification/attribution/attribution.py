@@ -230,7 +230,9 @@ class _Case:
             return None
         written = f"what the model wrote is right (seen in {repetition.source})"
         if repetition.is_same_reply and not repetition.judgement.is_right:
-            reason = f"{written}, and the reply made of it is not: {repetition.judgement.failures[0].message}"
+            problem = repetition.judgement.failures[0].message
+            other_problem = f": {problem}" if problem != self._failure.message else ""
+            reason = f"{written}, and the reply made of it is not{other_problem}"
             cause: Cause = "transport" if self._is_truncated() else "engine-parser"
             return self._result(cause, reason, self._truncation(), raw_text=repetition.raw_text)
         if damage := self._damage():

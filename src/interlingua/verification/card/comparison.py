@@ -7,6 +7,7 @@ from math import sqrt
 
 import msgspec
 
+from interlingua.common.name_list import join_names
 from interlingua.verification.attribution import CAUSES
 from interlingua.verification.card.card import Card, NamedRate
 from interlingua.verification.card.formats import CAUSE_NAMES, format_seconds, format_share, format_tokens
@@ -112,9 +113,7 @@ def _markdown_lines(comparison: Comparison) -> Iterator[str]:
     yield f"| tokens | {format_tokens(a.tokens.total)} | {format_tokens(b.tokens.total)} |"
     yield ""
     for name, samples in (("A", comparison.only_a_right), ("B", comparison.only_b_right)):
-        listed = ", ".join(samples[:MAX_LISTED_SAMPLES])
-        more = f" and {len(samples) - MAX_LISTED_SAMPLES} more" if len(samples) > MAX_LISTED_SAMPLES else ""
-        which = f": {listed}{more}" if samples else ""
+        which = f": {join_names(samples, MAX_LISTED_SAMPLES)}" if samples else ""
         yield f"Only {name} is right in {len(samples)} of {comparison.both} requests{which}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlingua.common.name_list import join_names
 from interlingua.gateway.routing.routes import Route
 from interlingua.verification.doctor.check import CheckResult, odd, ok, wrong
 from interlingua.verification.probing.server_facts import ENGINES, ServerFacts
@@ -84,11 +85,8 @@ def _check_window(facts: ServerFacts, model: str) -> CheckResult:
 def _check_model(facts: ServerFacts, model: str) -> CheckResult:
     count = len(facts.models)
     if not model:
-        listed = ", ".join(facts.models[:MAX_LISTED_MODELS])
-        more = f" and {count - MAX_LISTED_MODELS} more" if count > MAX_LISTED_MODELS else ""
-        return odd(
-            "model", f"none is chosen; the server has {listed}{more}" if count else "none is chosen", "add --model"
-        )
+        listed = f"; the server has {join_names(facts.models, MAX_LISTED_MODELS)}" if count else ""
+        return odd("model", f"not checked: none is chosen{listed}", "add --model")
     if problem := explain_model_problem(facts, model):
         return wrong("model", problem[0], problem[1])
     others = f" (one of {count})" if count > 1 else ""

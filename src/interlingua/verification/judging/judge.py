@@ -167,7 +167,8 @@ def _expectation_failures(calls: Sequence[ClientCall], sample: Sample, tools: To
     if calls and (expect.reply == "text" or (choice is not None and choice.mode == "none")):
         yield Failure("unwanted-call", f"there is a call of {names}")
     elif not calls and (expect.reply == "calls" or (is_required and not tools.is_empty)):
-        yield Failure("no-call", f"expected: {', '.join(call.name for call in expect.calls) or 'a call'}")
+        expected = ", ".join(call.name for call in expect.calls)
+        yield Failure("no-call", f"there is no call of {expected}" if expected else "there is no call")
     elif expect.reply == "calls" and expect.calls:
         yield from _difference_failures(calls, sample)
     elif choice is not None and is_required and choice.names and any(call.name not in choice.names for call in calls):

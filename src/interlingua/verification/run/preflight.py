@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput
 from interlingua.verification.probing.request_writer import RequestSettings, RequestWriter
 from interlingua.verification.probing.sender import Sender
@@ -37,17 +38,21 @@ def explain_model_problem(facts: ServerFacts, model: str) -> tuple[str, str] | N
     """Return the problem with a model id and a hint; None if the upstream has the model, or lists none."""
     if not facts.models or facts.has_model(model) or facts.engine == "llama.cpp":  # which accepts every id
         return None
-    similar = facts.similar_models(model)
-    if similar:
+    if similar := facts.similar_models(model):
         hint = f"did you mean {' or '.join(similar)}?"
     else:
-        more = f" and {len(facts.models) - MAX_LISTED_MODELS} more" if len(facts.models) > MAX_LISTED_MODELS else ""
-        hint = f"the upstream has {', '.join(facts.models[:MAX_LISTED_MODELS])}{more}"
+        hint = f"the upstream has {join_names(facts.models, MAX_LISTED_MODELS)}"
     return f"the upstream has no model {model!r}", hint
 
 
-def require_upstream(facts: ServerFacts, url: str, model: str, key_hint: str) -> None:
+def require_upstream(facts: ServerFacts, url: str, key_hint: str, model: str | None = None) -> None:
     """Check that a run makes sense.
+
+    Args:
+        facts: What the server has said about itself.
+        url: Address of the upstream.
+        key_hint: Hint for an API key that is refused.
+        model: The model id; None if it is not known yet.
 
     Raises:
         BadInput: The upstream cannot be reached, refuses the key, or has no such model.
@@ -57,7 +62,7 @@ def require_upstream(facts: ServerFacts, url: str, model: str, key_hint: str) ->
         raise BadInput(listing.error or f"{url} cannot be reached", "check the URL, and that the server is running")
     if is_about_key(listing):
         raise BadInput(f"{url} refuses the API key: {read_reply(listing).error}", key_hint)
-    if problem := explain_model_problem(facts, model):
+    if model is not None and (problem := explain_model_problem(facts, model)):
         raise BadInput(*problem)
 
 

@@ -32,17 +32,27 @@ def readiness(address: str) -> str:
     except ValueError:
         raise UsageError(f"{address!r} is not an http or https URL", "for example: http://127.0.0.1:8484") from None
     except (OSError, http.client.HTTPException) as error:
-        return getattr(error, "strerror", None) or type(error).__name__
+        return _error_text(error)
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
 
 
-def fetch_status(address: str, key: str = "") -> GatewayStatus | None:
-    """Return the status of the gateway; None if it does not answer, requires another key or has another version."""
+def fetch_status(address: str, key: str = "") -> GatewayStatus | str:
+    """Return the status of the gateway, or the reason why there is none."""
     try:
         status, body = _get(address, "/status", {"authorization": f"Bearer {key}"} if key else {})
-        return msgspec.json.decode(body, type=GatewayStatus) if status == 200 else None
-    except (OSError, ValueError, http.client.HTTPException):
-        return None
+        if status == 200:
+            return msgspec.json.decode(body, type=GatewayStatus)
+    except (OSError, http.client.HTTPException) as error:
+        return _error_text(error)
+    except ValueError:
+        return "the gateway has another version"
+    if status in (401, 403):
+        return "the gateway refuses this key" if key else "the gateway requires a key, see --key-env"
+    return f"status {status}"
+
+
+def _error_text(error: Exception) -> str:
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _get(address: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:

@@ -425,17 +425,17 @@ export function replyTab(id, query, getDetail) {
       h(
         "details",
         { class: "findings", open: isOpen },
-        h("summary", {}, icon("flag"), `${plural(places.length, "finding")} in the reply`, requestFindings(places.length)),
-        h("ul", { class: "plain-list" }, places.map(([at, place]) => findingItem(at, place))),
+        h("summary", {}, icon("flag"), `${plural(places.length, "finding")} in the reply`),
+        h("ul", { class: "plain-list" }, places.map(([at, place]) => findingItem(at, place)), requestFindings(places.length)),
       ),
     );
   }
 
-  /** Link to the findings of the request; null if there are none. Those of the exchange are those of both. */
+  /** Item with a link to the findings of the request; null if there are none. Those of the exchange are those of both. */
   function requestFindings(replyFindings) {
     const number = (getDetail()?.findings.length ?? 0) - replyFindings;
     if (number <= 0 || Object.keys(changes).length) return null;
-    return h("a", { class: "elsewhere", href: routeUrl(["exchanges", id, "request"]) }, `${count(number)} more in the request`);
+    return h("li", {}, h("a", { href: routeUrl(["exchanges", id, "request"]) }, `${count(number)} more in the request`));
   }
 
   function findingPlaces() {
