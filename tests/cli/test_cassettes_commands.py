@@ -59,6 +59,8 @@ def test_check_reports_what_cannot_be_replayed(tmp_path: Path, capsys: Output) -
     broken.write_text(path.read_text().replace("dialect: kimi_k2", "dialect: unknown"))
     assert run("check", str(broken)) == 1
     assert "exchange 1: it cannot be replayed: no dialect is called 'unknown'" in capsys.readouterr().out
+    assert run("check", str(broken), "--update") == 1
+    assert "1 file: 0 updated, 1 with problems that an update cannot solve" in capsys.readouterr().err
 
 
 def test_missing_cassette_is_an_error(tmp_path: Path, capsys: Output) -> None:

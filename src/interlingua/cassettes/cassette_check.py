@@ -36,5 +36,8 @@ def find_problems(exchange: RecordedExchange) -> list[str]:
 
 
 def update_meaning(exchange: RecordedExchange) -> RecordedExchange:
-    """Return the recording with what its reply means to the current code. Raises InterlinguaError."""
-    return msgspec.structs.replace(exchange, meaning=read_meaning_of(exchange))
+    """Return the recording with what its reply means to the current code; unchanged if it cannot be replayed."""
+    try:
+        return msgspec.structs.replace(exchange, meaning=read_meaning_of(exchange))
+    except InterlinguaError:
+        return exchange

@@ -31,25 +31,35 @@ def run(args: argparse.Namespace) -> int:
     from interlingua.cassettes.cassette_files import list_files, read_file
 
     files = [file for path in args.paths for file in list_files(Path(path))]
-    changed = sum(_check_file(file, read_file(file), update=args.update) for file in files)
+    changed = [(file, exchanges) for file in files if _print_problems(file, exchanges := read_file(file))]
     total = f"{len(files)} file{'s' if len(files) != 1 else ''}"
     if not changed:
         console.print_stderr(f"{total}: every reply means the same")
-    elif args.update:
-        console.print_stderr(f"{total}: {changed} updated")
-    else:
-        console.print_stderr(f"{total}: {changed} with differences; --update accepts what the replies mean now")
-    return 1 if changed and not args.update else 0
+        return 0
+    if not args.update:
+        console.print_stderr(f"{total}: {len(changed)} with differences; --update accepts what the replies mean now")
+        return 1
+    remaining = sum(not _update_file(file, exchanges) for file, exchanges in changed)
+    problem = f", {remaining} with problems that an update cannot solve" if remaining else ""
+    console.print_stderr(f"{total}: {len(changed) - remaining} updated{problem}")
+    return 1 if remaining else 0
 
 
-def _check_file(path: Path, exchanges: list[RecordedExchange], *, update: bool) -> bool:
+def _print_problems(path: Path, exchanges: list[RecordedExchange]) -> bool:
     """Print the problems of a file. Return whether it has any."""
-    from interlingua.cassettes.cassette_check import find_problems, update_meaning
-    from interlingua.cassettes.cassette_files import write_file
+    from interlingua.cassettes.cassette_check import find_problems
 
     problems = [(number, problem) for number, one in enumerate(exchanges, 1) for problem in find_problems(one)]
     lines = (f"{console.printable(f'{path}, exchange {number}: {problem}')}\n" for number, problem in problems)
     console.write("".join(lines).encode())
-    if problems and update:
-        write_file(path, [update_meaning(exchange) for exchange in exchanges])
     return bool(problems)
+
+
+def _update_file(path: Path, exchanges: list[RecordedExchange]) -> bool:
+    """Write what the replies mean now. Return whether that has solved all problems."""
+    from interlingua.cassettes.cassette_check import find_problems, update_meaning
+    from interlingua.cassettes.cassette_files import write_file
+
+    updated = [update_meaning(exchange) for exchange in exchanges]
+    write_file(path, updated)
+    return not any(map(find_problems, updated))
