@@ -68,10 +68,12 @@ class Process:
 
     pid: int
     port: int
+    uncounted: frozenset[int] = frozenset()
+    """Ids of children whose CPU time does not count."""
 
     def cpu(self) -> float:
         """Return the CPU time in seconds, children included."""
-        return sum(_cpu(pid) for pid in _process_tree(self.pid))
+        return sum(_cpu(pid) for pid in _process_tree(self.pid) if pid not in self.uncounted)
 
     def wait_until_idle(self) -> None:
         """Wait until the process is idle. Some servers continue with streams whose clients have disconnected."""

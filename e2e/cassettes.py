@@ -25,8 +25,8 @@ from e2e.clients import CLIENTS
 from e2e.gateway import serve
 from e2e.install import install_clients
 from e2e.run import RunSpec, run
+from interlingua.captures.capture_format import CapturedExchange, EndLine, SentLine, read_capture
 from interlingua.cassettes.cassette_files import load_cassette, write_file
-from interlingua.gateway.observability.capture_format import CapturedExchange, EndLine, SentLine, read_capture
 
 AGENTS = ("claude", "codex", "opencode", "qwen", "pi")
 MODELS = ("kimi_k2", "qwen3_coder")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
+from interlingua.captures.capture_format import ClientRequestLine, EndLine, read_capture
 
 __all__ = ["Exchange", "Gateway", "GatewayPool", "serve"]
 

@@ -62,8 +62,9 @@ BUILTIN_TAGS = (
     BuiltinTag(
         "harmony",
         "harmony",
-        differs=ALL,
-        reason="the tag has no space before <|constrain|>, the model's chat template has one",
+        differs=(*ALL, "an empty reply"),
+        reason="the tag has no space before <|constrain|>, the model's chat template has one; it accepts an empty reply"
+        " although a call is required",
     ),
     BuiltinTag(
         "minimax",

@@ -13,6 +13,8 @@ FOLDER = ROOT / ".engines"
 REQUIREMENTS = ROOT / "engines" / "requirements"
 ENVIRONMENTS = tuple(sorted(path.stem for path in REQUIREMENTS.glob("*.txt")))
 SECONDS = 3600
+NO_DEPS = "# no-deps"
+"""First words of requirements that are complete: pip does not resolve them."""
 
 
 class NotInstalled(Exception):
@@ -46,7 +48,9 @@ def install(name: str) -> None:
     # Pinned first, so that no other package brings a larger build of it.
     for torch in (pin for pin in pins.splitlines() if pin.startswith("torch==")):
         _run(*pip, torch)
-    _run(*pip, "-r", str(REQUIREMENTS / f"{name}.txt"))
+    options = ("--no-deps",) if pins.startswith(NO_DEPS) else ()
+    _run(*pip, *options, "-r", str(REQUIREMENTS / f"{name}.txt"))
+    _run(*pip, "-e", str(ROOT))  # for the plugins that run inside an engine
     (folder / ".ready").write_text(pins, encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from e2e.client import Client
 from e2e.clients import (
+    agent_framework,
     ai_sdk,
     claude,
     claude_agent_sdk,
@@ -44,5 +45,6 @@ _SDKS = (
     openai_agents.CLIENT,
     llm.CLIENT,
     openhands.CLIENT,
+    agent_framework.CLIENT,
 )
 CLIENTS: dict[str, Client] = {client.name: client for client in (*_AGENTS, *_SDKS)}

@@ -27,7 +27,6 @@ const result = streamText({
   model: apis[api](),
   tools: { bash },
   stopWhen: isStepCount(8),
-  providerOptions: { openai: { store: false } },
   prompt,
 });
 for await (const part of result.fullStream) {

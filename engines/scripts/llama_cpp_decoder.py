@@ -167,15 +167,20 @@ class Decoder:
         return np.ctypeslib.as_array(pointer, (VOCABULARY_SIZE,)).astype(float)
 
 
-answers = os.dup(1)
-os.dup2(2, 1)  # llama.cpp writes to standard output
-sys.stdout = os.fdopen(answers, "w")
-with tempfile.TemporaryDirectory() as folder:
-    write_model(Path(folder) / "bytes.gguf")
-    decoder = Decoder(Path(folder) / "bytes.gguf")
-    answer_requests(
-        sample=decoder.sample,
-        compile=decoder.compile,
-        accepts=decoder.accepts,
-        versions=lambda: {"llama-cpp-python": version("llama-cpp-python")},
-    )
+def main() -> None:
+    answers = os.dup(1)
+    os.dup2(2, 1)  # llama.cpp writes to standard output
+    sys.stdout = os.fdopen(answers, "w")
+    with tempfile.TemporaryDirectory() as folder:
+        write_model(Path(folder) / "bytes.gguf")
+        decoder = Decoder(Path(folder) / "bytes.gguf")
+        answer_requests(
+            sample=decoder.sample,
+            compile=decoder.compile,
+            accepts=decoder.accepts,
+            versions=lambda: {"llama-cpp-python": version("llama-cpp-python")},
+        )
+
+
+if __name__ == "__main__":
+    main()

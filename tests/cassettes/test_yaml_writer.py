@@ -25,6 +25,14 @@ def test_yaml_is_read_as_it_was_written(value: Any) -> None:
         assert yaml.load(write_yaml({"value": value}), loader) == {"value": value}
 
 
+@pytest.mark.parametrize("item", [1, "text", "two\nlines\n", [], ["a", {"b": 1}], {"c": ["d"]}])
+@pytest.mark.parametrize("key", ["k" * 2000, "k " * 600, "é\n" * 600])
+def test_long_key_is_read_as_it_was_written(key: str, item: Any) -> None:
+    value = {key: item, "list": [{key: item, "after": 1}, {"before": 1, key: {key: item}}]}
+    for loader in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        assert yaml.load(write_yaml(value), loader) == value
+
+
 @given(st.lists(st.sampled_from(["a" * 100, {"k": ["b" * 90, "c\n" * 50]}, ["d" * 90], {"n": 1}]), max_size=6))
 def test_repeated_values_are_read_as_they_were_written(values: list[Any]) -> None:
     assert yaml.safe_load(write_yaml({"values": values, "again": values})) == {"values": values, "again": values}

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from e2e.clients import CLIENTS
+from e2e.scenarios import SCENARIO_RUNS
 from e2e.script import SCRIPTS
 from tests.support.paths import ROOT
 
@@ -40,9 +41,13 @@ def test_versions_match_the_pins(name: str) -> None:
     assert re.search(rf"^Tried with [\w-]+ {re.escape(client.version)}, ", text, re.M)
 
 
+ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| `([^|]+)` \|", re.M)
+
+
 def test_results_page_lists_every_run() -> None:
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([^|]+)` \|", (PAGES.parent / "clients.md").read_text("utf-8"), re.M)
-    assert rows == [(client.title, api) for client in CLIENTS.values() for api in client.apis]
+    usual, _, scenarios = (PAGES.parent / "clients.md").read_text("utf-8").partition("## Scenarios")
+    assert ROW.findall(usual) == [(client.title, api) for client in CLIENTS.values() for api in client.apis]
+    assert ROW.findall(scenarios) == [(spec.scenario.title, spec.api) for spec in SCENARIO_RUNS]
 
 
 def test_every_script_has_a_page() -> None:

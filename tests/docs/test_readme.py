@@ -13,6 +13,7 @@ from pathlib import Path
 
 import interlingua as il
 from interlingua.dialects.registry import get_dialect
+from tests.support.browser import run_inspect
 from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
 from tests.support.scripted_engine import run_engine
@@ -68,7 +69,8 @@ def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     serve_commands = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(serve_commands)) == (25, 3)
+    inspect_commands = [command for command in commands if "interlingua inspect" in command]
+    assert (len(commands), len(serve_commands), len(inspect_commands)) == (26, 3, 1)
     shutil.copytree(TESTED_AGENT / "cassettes", tmp_path / "cassettes")
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -77,6 +79,11 @@ def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for command in serve_commands:
         with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
+    (tmp_path / "captures").mkdir()
+    shutil.copy(DATA / "explain" / "capture.jsonl", tmp_path / "captures")
+    for command in inspect_commands:
+        with run_inspect(*(tmp_path / path for path in shlex.split(command)[2:])) as url:
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/inspector/#key=[\w-]+", url)
     upstream.add("None", send_response("200 OK", json.dumps(MODELS).encode()))  # GET requests name no model
     replaced = {
         "curl -sN …": "cat recorded.sse",
@@ -85,7 +92,7 @@ def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
         "--model NAME": "--limit 4",
     }
     with run_engine() as engine_url:
-        for command in [command for command in commands if command not in serve_commands]:
+        for command in [command for command in commands if command not in (*serve_commands, *inspect_commands)]:
             line = command
             for shown, real in {**replaced, "http://localhost:8000/v1": engine_url}.items():
                 line = line.replace(shown, real)

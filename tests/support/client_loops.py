@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from interlingua.dialects.registry import get_dialect
-from interlingua.gateway.observability.capture_format import (
+from interlingua.captures.capture_format import (
     ClientRequestLine,
     EndLine,
     UpstreamRequestLine,
     read_capture,
 )
+from interlingua.dialects.registry import get_dialect
 from tests.support.gateway_process import run_gateway
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Capture
-from interlingua.gateway.tokens.estimator import estimate_tokens
+from interlingua.tokens.estimator import estimate_tokens
 from tests.support.growth import GrowthCase
 
 __all__ = ["CHECK_CASES"]

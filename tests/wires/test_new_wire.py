@@ -26,7 +26,7 @@ from interlingua.gateway.observability.tracing import _span_attributes
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Log, Settings, Upstream
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.tokens.estimator import estimate_tokens
+from interlingua.tokens.estimator import estimate_tokens
 from interlingua.translation.request_translation import prepare_request
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.base import Wire

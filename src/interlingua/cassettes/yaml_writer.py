@@ -23,6 +23,8 @@ INDENT = 2
 SINGLE_QUOTE = "'"
 MIN_SHARED_CHARS = 80
 """Length from which on a value that occurs twice is written once. A shorter one is easier to read in its place."""
+MAX_SIMPLE_KEY_CHARS = 1000
+"""Longest key before a colon; YAML allows 1024 characters. A longer one is an explicit key, after a question mark."""
 _UNPRINTABLE = re.compile(
     "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"  # line ends of YAML, too
 )
@@ -93,8 +95,11 @@ class _Writer:
         if head and not is_item:
             yield head
         for number, (key, item) in enumerate(value.items()):
-            start = f"{head} " if is_item and number == 0 else " " * column
-            yield from self._block(item, column, f"{start}{_key(key)}:", key)
+            start, written = f"{head} " if is_item and number == 0 else " " * column, _key(key)
+            if len(written) > MAX_SIMPLE_KEY_CHARS:
+                yield f"{start}? {written}"
+                start, written = " " * column, ""
+            yield from self._block(item, column, f"{start}{written}:", key)
 
     def _sequence(self, value: list[Any], column: int, head: str, name: str) -> Iterator[str]:
         if head:

@@ -31,6 +31,7 @@ COMMANDS = {
     "captures": CommandEntry("interlingua.cli.captures", "list the recorded exchanges of the gateway, and show one"),
     "explain": CommandEntry("interlingua.cli.explain", "say what a kind of finding means, and what to do about it"),
     "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
+    "inspect": CommandEntry("interlingua.cli.inspect", "show captured exchanges on a web page"),
     "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
     "export": CommandEntry("interlingua.cli.export", "print a dialect as a grammar or template for other programs"),
     "cassettes": CommandEntry("interlingua.cli.cassettes", "show and check recorded exchanges"),
@@ -56,6 +57,7 @@ examples:
   interlingua render --dialect kimi_k2 reply.json
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua dialects                          all values of --dialect
+  interlingua inspect captures/                 captured exchanges in a browser
   interlingua cassettes show cassettes          exchanges of `serve --record`
   interlingua export gbnf --dialect glm47 --tools tools.json
   interlingua doctor --base-url http://localhost:8000/v1

@@ -15,6 +15,8 @@ from interlingua.gateway.aiohttp_internals import UpstreamResponse
 from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.client_limits import ClientLimiter
 from interlingua.gateway.http.memory_budget import MemoryBudget
+from interlingua.gateway.inspector.exchange_tap import InspectorFeed
+from interlingua.gateway.inspector.socket_paths import feed_path
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
 from interlingua.gateway.observability.failing_models import FailingModels
@@ -33,13 +35,14 @@ from interlingua.gateway.settings.schema import Capture, RequestLimits, Settings
 from interlingua.gateway.settings.signing_key import CASSETTE_KEY
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import SharedCount
-from interlingua.gateway.tokens.calibration import EstimateCalibration
-from interlingua.gateway.tokens.estimator import measure_conversation
+from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.connector import make_connector
+from interlingua.gateway.upstream.http_client import ConnectTimer
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import WorkThreads
+from interlingua.tokens.estimator import measure_conversation
 from interlingua.translation.request_cache import RequestCache
 from interlingua.upstreams.profile import Profile
 
@@ -125,10 +128,16 @@ class GatewayState:
         seal_key: The key that encrypts reasoning, unless the settings contain one.
         demo_url: The URL of the demo model, or "".
         memory: The memory that several workers share. None if this process is the only worker.
+        inspector_folder: The folder of the inspector's sockets; "" if there is no inspector.
     """
 
     def __init__(
-        self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, memory: WorkerMemory | None = None
+        self,
+        loaded: LoadedSettings,
+        seal_key: bytes,
+        demo_url: str,
+        memory: WorkerMemory | None = None,
+        inspector_folder: str = "",
     ) -> None:
         settings = loaded.settings
         self.memory = memory = memory or WorkerMemory()
@@ -155,6 +164,10 @@ class GatewayState:
         self.request_cache = RequestCache(settings.limits.conversations, measure_conversation)
         self.work_threads = WorkThreads()
         self.response_store = ResponseStore.open(settings.state)
+        self.inspector_folder = inspector_folder
+        self._inspector_feed = (
+            InspectorFeed(feed_path(inspector_folder), loaded.all_secrets) if inspector_folder else None
+        )
         self.cassettes = self._open_cassettes(settings)
         self._search_slots = asyncio.Semaphore(MAX_COMMANDS)
         self.ready = True
@@ -181,6 +194,8 @@ class GatewayState:
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.add_secrets(loaded.all_secrets)
+        if self._inspector_feed is not None:
+            self._inspector_feed.set_secrets(loaded.all_secrets)
         self.request_cache.resize(settings.limits.conversations)
         return ActiveConfig(
             settings=settings,
@@ -203,11 +218,13 @@ class GatewayState:
         return self._captures[key]
 
     def observer_for(self, config: ActiveConfig, exchange: ExchangeRecord) -> TrafficObserver | None:
-        """Return the observer for the traffic of this exchange, or None if neither captures nor debug logs are on."""
+        """Return the observer for the traffic of this exchange, or None if nothing is recorded."""
         observers: list[TrafficObserver] = [config.captures.start_recording(exchange)] if config.captures else []
+        if self._inspector_feed is not None and (tap := self._inspector_feed.observe(exchange)) is not None:
+            observers.append(tap)
         if self.log.is_debug:
             observers.append(LogObserver(self.log, exchange.id, config.redactor))
-        return ObserverGroup(*observers) if observers else None
+        return ObserverGroup(*observers) if len(observers) > 1 else next(iter(observers), None)
 
     @property
     def is_ready(self) -> bool:
@@ -256,13 +273,21 @@ class GatewayState:
         self._background_tasks.add(task)
         task.add_done_callback(self._background_tasks.discard)
 
+    @property
+    def _records_connections(self) -> bool:
+        """True if the time to open connections is measured. A reload of the settings does not change it."""
+        return self.config.settings.capture is not None or self._inspector_feed is not None
+
     async def connect(self) -> None:
+        if self._inspector_feed is not None:
+            await self._inspector_feed.start()
         self.session = aiohttp.ClientSession(
             connector=make_connector(),
             response_class=UpstreamResponse,
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=64 * 1024,
+            trace_configs=[ConnectTimer.trace_config()] if self._records_connections else None,
         )
 
     async def close(self) -> None:
@@ -271,6 +296,8 @@ class GatewayState:
         if self.cassettes is not None:
             await self.cassettes.close()
         self.work_threads.close()
+        if self._inspector_feed is not None:
+            await self._inspector_feed.close()
         if self.response_store is not None:
             self.response_store.close()
         for captures in self._captures.values():

@@ -274,6 +274,8 @@ class Translated(msgspec.Struct, frozen=True):
 
     original: Request
     """The client's request."""
+    repaired: Request
+    """The client's request with its history repaired and its thinking unsealed."""
     request: Request
     """The request for the upstream."""
     written: Json
@@ -311,7 +313,7 @@ def _translate_across(body: Json, context: RequestContext, tail: Tail | None) ->
         written=write_findings,
         dropped=_dropped_fields(original, written, context.target),
     )
-    return Translated(original, request, written, findings, added)
+    return Translated(original, repaired, request, written, findings, added)
 
 
 def _translate_same_wire(body: Json, context: RequestContext, tail: Tail | None) -> Translated:
@@ -328,12 +330,12 @@ def _translate_same_wire(body: Json, context: RequestContext, tail: Tail | None)
     if signature_findings:
         parsed = _with_found_tools(wire.read_request(incoming, options), tail)
         parsed = replace(parsed, source_paths=original.source_paths)
-    request, history_findings = (
+    repaired, history_findings = (
         (restore_result_ids(parsed), list[Finding]()) if original.continues else repair_history(parsed, context.strict)
     )
     profile = profile_for_model(context.profile, original.model)
     adapt_context = context.adapt_context(profile)
-    request, added = _adapt(request, adapt_context, context.steps, tail)
+    request, added = _adapt(repaired, adapt_context, context.steps, tail)
     preserved = preserve_unchanged(incoming, parsed, request, profile if context.is_known else None, wire)
     findings = TranslationFindings.collect(
         original,
@@ -344,7 +346,7 @@ def _translate_same_wire(body: Json, context: RequestContext, tail: Tail | None)
         written=preserved.findings,
         dropped=_dropped_fields(original, preserved.body, wire),
     )
-    return Translated(original, request, preserved.body, findings, added, preserved)
+    return Translated(original, repaired, request, preserved.body, findings, added, preserved)
 
 
 def _adapt(

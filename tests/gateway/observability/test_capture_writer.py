@@ -14,16 +14,18 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from interlingua.errors import BadInput
-from interlingua.events import Finding
-from interlingua.gateway.observability.capture_format import (
+from interlingua.captures.capture_format import (
+    AnsweredLine,
     CapturedExchange,
     ClientRequestLine,
     EndLine,
     FindingsLine,
+    RouteFacts,
     SentLine,
     UpstreamRequestLine,
 )
+from interlingua.errors import BadInput
+from interlingua.events import Finding
 from interlingua.gateway.observability.capture_writer import CaptureRecording, CaptureWriter, read_capture
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings import schema as settings
@@ -32,6 +34,7 @@ from tests.support.file_owners import give_to_another_user
 
 KEY = "correcthorse42"
 CLIENT_KEY = "the-clients-own-key-1234"
+ROUTE = RouteFacts(upstream="host", wire="openai-chat", model=f"m-{KEY}", profile="any", delivery="whole")
 
 
 def exchange(id: str = "req_1", **fields: Any) -> ExchangeRecord:
@@ -45,8 +48,9 @@ def captures_in(folder: Path, keep: int = 1000, **options: Any) -> CaptureWriter
 def record_exchange(recording: CaptureRecording, pieces: Iterable[bytes], record: ExchangeRecord) -> None:
     recording.on_request({"Authorization": f"Bearer {CLIENT_KEY}", "User-Agent": "test"}, b'{"model": "m"}')
     recording.on_upstream_request(
-        "https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}'
+        "https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}', ROUTE
     )
+    recording.on_response(200, {"content-type": "text/event-stream", "set-cookie": f"a={KEY}"}, 0.25)
     for piece in pieces:
         recording.on_received(piece)
         recording.on_sent(piece.upper())
@@ -76,6 +80,11 @@ def test_complete_exchange(tmp_path: Path) -> None:
         "https://host/v1/chat?key=***",
         {"x-api-key": "***", "accept": "*/*"},
     )
+    assert upstream_request.route == RouteFacts(
+        upstream="host", wire="openai-chat", model="m-***", profile="any", delivery="whole"
+    )
+    (answer,) = capture.lines_of(AnsweredLine)
+    assert (answer.status, answer.headers["set-cookie"], answer.connect_seconds) == (200, "***", 0.25)
     assert [line.data for line in capture.received] == [b"data: 1\n\n", b"data: \xc3", b"\xa9\n\n", b""]
     assert [line.data for line in capture.lines_of(SentLine)] == [b"DATA: 1\n\n", b"DATA: \xc3", b"\xa9\n\n", b""]
     assert capture.lines_of(FindingsLine)[0].findings == [Finding("noise", "saw ***", "place\\ud800")]
@@ -97,7 +106,7 @@ def test_received_returns_only_last_attempt(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     recording = captures.start_recording(exchange())
     for data in (b"first", b"second"):
-        recording.on_upstream_request("http://x", {}, b"")
+        recording.on_upstream_request("http://x", {}, b"", ROUTE)
         recording.on_received(data)
     recording.on_finish(exchange())
     captures.close()

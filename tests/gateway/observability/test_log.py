@@ -169,7 +169,7 @@ def test_request_line_in_json_format() -> None:
         "stop_reason": "tool_calls",
         "first_byte_seconds": 0.412,
         "seconds": 3.2,
-        "tokens": {"input": 1200, "output": 340, "cached": 1000, "reasoning": 0},
+        "tokens": {"input": 1200, "output": 340, "cached": 1000, "reasoning": 0, "cache_written": 0},
         "findings": {"noise": 2, "renamed": 1, "stop-reason": 1},
     }
     assert json.loads(second)["model"] == "\x1b\x7f\n\u2028\ud800***"

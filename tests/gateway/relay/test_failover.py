@@ -17,7 +17,7 @@ from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
-from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 from interlingua.gateway.upstream.server_probe import ServerProbes

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from interlingua.captures.capture_format import EndLine
 from interlingua.cli.common.capture_files import capture_id
-from interlingua.gateway.observability.capture_format import EndLine
 
 __all__ = ["CaptureSummary", "read_summary"]
 

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import interlingua as il
-from interlingua.cli.captures.capture_summary import CaptureSummary, read_summary
-from interlingua.cli.common import console, terminal
-from interlingua.cli.common.capture_files import add_captures_option, capture_folder, find_capture
-from interlingua.cli.common.two_columns import shorten
-from interlingua.common.jsontext.codec import read_full_object
-from interlingua.core.finding_severity import severity_of
-from interlingua.errors import BadInput
-from interlingua.gateway.observability.capture_format import (
+from interlingua.captures.capture_format import (
     CapturedExchange,
     ClientRequestLine,
     FindingsLine,
@@ -24,6 +17,13 @@ from interlingua.gateway.observability.capture_format import (
     UpstreamRequestLine,
     read_capture,
 )
+from interlingua.cli.captures.capture_summary import CaptureSummary, read_summary
+from interlingua.cli.common import console, terminal
+from interlingua.cli.common.capture_files import add_captures_option, capture_folder, find_capture
+from interlingua.common.jsontext.codec import read_full_object
+from interlingua.common.short_text import shorten
+from interlingua.core.finding_severity import severity_of
+from interlingua.errors import BadInput
 from interlingua.wires import WIRES
 
 DESCRIPTION = """\

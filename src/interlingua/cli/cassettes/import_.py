@@ -23,10 +23,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from interlingua.captures.capture_format import read_capture
+    from interlingua.cassettes.captured_exchange import record_captured
     from interlingua.cassettes.cassette_files import CassetteFiles
     from interlingua.cassettes.recording_index import RecordingIndex
-    from interlingua.gateway.cassettes.captured_exchange import record_captured
-    from interlingua.gateway.observability.capture_format import read_capture
 
     files = CassetteFiles(args.to, RecordingIndex())
     imported = 0

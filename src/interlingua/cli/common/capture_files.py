@@ -7,12 +7,12 @@ import os
 import re
 from pathlib import Path
 
+from interlingua.captures.capture_format import CAPTURE_SUFFIX
 from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, InterlinguaError
 
-__all__ = ["CAPTURE_SUFFIX", "add_captures_option", "capture_folder", "capture_id", "find_capture", "list_captures"]
+__all__ = ["add_captures_option", "capture_folder", "capture_id", "find_capture", "list_captures"]
 
-CAPTURE_SUFFIX = ".jsonl"
 DEFAULT_FOLDER = "captures"
 ID_PREFIX = "req_"
 MAX_LISTED_IDS = 5

@@ -80,6 +80,12 @@ def add_observability_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for captures and the log."""
     add = parser.add_argument
     add("--capture", metavar="DIR", help="record each request and its reply in a file in this directory")
+    add(
+        "--inspect",
+        action="store_const",
+        const="true",
+        help="show all exchanges on a web page, /inspector of the gateway",
+    )
     add("--log-format", metavar="FORMAT", help="log format: text (default) or json")
     add("--log-level", metavar="LEVEL", help="log level: error, info (default) or debug")
 

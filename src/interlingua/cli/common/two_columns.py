@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from interlingua.common.ansi import Style, Styler, no_style
+from interlingua.common.short_text import shorten
 
 __all__ = [
     "ColumnLayout",
     "ColumnLine",
     "ColumnRow",
     "display_width",
-    "shorten",
 ]
 
 MIN_TWO_COLUMN_WIDTH = 100
@@ -122,11 +122,3 @@ def display_width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
-
-
-def shorten(text: str, limit: int) -> str:
-    """Replace the middle of a text longer than `limit` by an ellipsis."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    return f"{text[: limit - tail - 1]}…{text[-tail:]}"

@@ -50,7 +50,7 @@ function _shtab_interlingua_using
   test "$_shtab_interlingua_cmdpath" = "$argv"
 end
 
-set -g _shtab_interlingua_commands serve run start stop reload status logs config 'config init' 'config check' 'config show' 'config schema' doctor verify 'verify card' 'verify samples' parse render translate captures 'captures list' 'captures show' explain request dialects 'dialects show' 'dialects check' 'dialects draft' export cassettes 'cassettes show' 'cassettes check' 'cassettes import' completion faults 'faults list' 'faults serve' 'faults engine' 'faults check'
+set -g _shtab_interlingua_commands serve run start stop reload status logs config 'config init' 'config check' 'config show' 'config schema' doctor verify 'verify card' 'verify samples' parse render translate captures 'captures list' 'captures show' explain request inspect dialects 'dialects show' 'dialects check' 'dialects draft' export cassettes 'cassettes show' 'cassettes check' 'cassettes import' completion faults 'faults list' 'faults serve' 'faults engine' 'faults check'
 set -g _shtab_interlingua_opts_with_value --against --api --arguments --base-url --capture --captures --client --config --context --cuts --delivery --dialect --extra --fail-under --faults --from --host --html --hybrid --key-env --kind --limit --log --log-format --log-level --markdown --max-tokens --max-total-tokens --model --model-prefix --modes --name --only --output --parallel --patience --port --prefill --price --reasoning --record --replay --resume --retries --samples --seed --severity --share --start-anchor --structural-tag --temperature --timeout --to --tool-choice --tools --upstream --upstream-api --upstream-key-env --upstream-profile --url --workers -n -o
 
 complete -c interlingua -e
@@ -74,6 +74,7 @@ complete -c interlingua -n '_shtab_interlingua_using serve' -l record -xka "(__f
 complete -c interlingua -n '_shtab_interlingua_using serve' -l replay -xka "(__fish_complete_directories)" -d 'answer from a cassette; needs no upstream, no key and no network'
 complete -c interlingua -n '_shtab_interlingua_using serve' -l hybrid -xka "(__fish_complete_directories)" -d 'answer from a cassette, and record what is missing in it'
 complete -c interlingua -n '_shtab_interlingua_using serve' -l capture -xka "(__fish_complete_directories)" -d 'record each request and its reply in a file in this directory'
+complete -c interlingua -n '_shtab_interlingua_using serve' -l inspect -d 'show all exchanges on a web page, /inspector of the gateway'
 complete -c interlingua -n '_shtab_interlingua_using serve' -l log-format -xka "text json" -d 'log format: text (default) or json'
 complete -c interlingua -n '_shtab_interlingua_using serve' -l log-level -xka "error info debug" -d 'log level: error, info (default) or debug'
 complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a run -d 'Starts a gateway on a free loopback port, runs the agent against it, and stops'
@@ -93,6 +94,7 @@ complete -c interlingua -n '_shtab_interlingua_using run' -l record -xka "(__fis
 complete -c interlingua -n '_shtab_interlingua_using run' -l replay -xka "(__fish_complete_directories)" -d 'answer from a cassette; needs no upstream, no key and no network'
 complete -c interlingua -n '_shtab_interlingua_using run' -l hybrid -xka "(__fish_complete_directories)" -d 'answer from a cassette, and record what is missing in it'
 complete -c interlingua -n '_shtab_interlingua_using run' -l capture -xka "(__fish_complete_directories)" -d 'record each request and its reply in a file in this directory'
+complete -c interlingua -n '_shtab_interlingua_using run' -l inspect -d 'show all exchanges on a web page, /inspector of the gateway'
 complete -c interlingua -n '_shtab_interlingua_using run' -l log-format -xka "text json" -d 'log format: text (default) or json'
 complete -c interlingua -n '_shtab_interlingua_using run' -l log-level -xka "error info debug" -d 'log level: error, info (default) or debug'
 complete -c interlingua -n '_shtab_interlingua_using run' -l log -xka "(__fish_complete_path (commandline -ct))" -d 'append the gateway'"'"'s log to this file'
@@ -114,6 +116,7 @@ complete -c interlingua -n '_shtab_interlingua_using start' -l record -xka "(__f
 complete -c interlingua -n '_shtab_interlingua_using start' -l replay -xka "(__fish_complete_directories)" -d 'answer from a cassette; needs no upstream, no key and no network'
 complete -c interlingua -n '_shtab_interlingua_using start' -l hybrid -xka "(__fish_complete_directories)" -d 'answer from a cassette, and record what is missing in it'
 complete -c interlingua -n '_shtab_interlingua_using start' -l capture -xka "(__fish_complete_directories)" -d 'record each request and its reply in a file in this directory'
+complete -c interlingua -n '_shtab_interlingua_using start' -l inspect -d 'show all exchanges on a web page, /inspector of the gateway'
 complete -c interlingua -n '_shtab_interlingua_using start' -l log-format -xka "text json" -d 'log format: text (default) or json'
 complete -c interlingua -n '_shtab_interlingua_using start' -l log-level -xka "error info debug" -d 'log level: error, info (default) or debug'
 complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a stop -d 'The gateway refuses new requests and waits for open streams to finish, for at'
@@ -280,6 +283,11 @@ complete -c interlingua -n '_shtab_interlingua_using request' -l strict -d 'fail
 complete -c interlingua -n '_shtab_interlingua_using request' -l quiet -d 'print no findings'
 complete -c interlingua -n '_shtab_interlingua_using request' -l json -d 'print findings as JSON lines (to standard error)'
 complete -c interlingua -n '_shtab_interlingua_using request; and test $_shtab_interlingua_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the request body; default or -: standard input'
+complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a inspect -d 'Serves a page that shows captured exchanges: what the model sent, what the client'
+complete -c interlingua -n '_shtab_interlingua_using inspect' -s h -l help -d 'show this help message and exit'
+complete -c interlingua -n '_shtab_interlingua_using inspect' -l port -x -d 'port to listen on; default: any free one'
+complete -c interlingua -n '_shtab_interlingua_using inspect' -l no-browser -d 'print the URL, and do not open a browser'
+complete -c interlingua -n '_shtab_interlingua_using inspect; and test $_shtab_interlingua_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'capture files, or folders of them'
 complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a dialects -d 'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
 complete -c interlingua -n '_shtab_interlingua_using dialects' -s h -l help -d 'show this help message and exit'
 complete -c interlingua -n '_shtab_interlingua_using dialects' -l json -d 'print a JSON list'

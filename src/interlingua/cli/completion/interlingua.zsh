@@ -19,6 +19,7 @@ _shtab_interlingua_commands() {
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
     export:'Prints what a dialect allows, for a program that constrains or parses a model'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
+    inspect:'Serves a page that shows captured exchanges: what the model sent, what the client'
     logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
     parse:'Parses the text that a model wrote and prints the reply as one JSON object:'
     reload:'The gateway that `interlingua start` started reads its settings file again. New'
@@ -357,6 +358,16 @@ _shtab_interlingua_faults_serve_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_interlingua_faults_serve_defaults_added=0
 
+_shtab_interlingua_inspect_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--port[port to listen on\; default\: any free one]:N:"
+  "--no-browser[print the URL, and do not open a browser]"
+  "(*):capture files, or folders of them:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_interlingua_inspect_defaults_added=0
+
 _shtab_interlingua_logs_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--name[name of the gateway, if there are several\; default\: default]:name:"
@@ -433,6 +444,7 @@ _shtab_interlingua_run_options=(
   "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
   "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
+  "--inspect[show all exchanges on a web page, \/inspector of the gateway]"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
   "--log[append the gateway\'s log to this file]:FILE:_files"
@@ -458,6 +470,7 @@ _shtab_interlingua_serve_options=(
   "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
   "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
+  "--inspect[show all exchanges on a web page, \/inspector of the gateway]"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
 )
@@ -482,6 +495,7 @@ _shtab_interlingua_start_options=(
   "--replay[answer from a cassette\; needs no upstream, no key and no network]:DIR:_files -/"
   "--hybrid[answer from a cassette, and record what is missing in it]:DIR:_files -/"
   "--capture[record each request and its reply in a file in this directory]:DIR:_files -/"
+  "--inspect[show all exchanges on a web page, \/inspector of the gateway]"
   "--log-format[log format\: text (default) or json]:FORMAT:(text json)"
   "--log-level[log level\: error, info (default) or debug]:LEVEL:(error info debug)"
 )
@@ -617,6 +631,7 @@ _shtab_interlingua() {
         explain) _arguments -C -s $_shtab_interlingua_explain_options ;;
         export) _arguments -C -s $_shtab_interlingua_export_options ;;
         faults) _shtab_interlingua_faults ;;
+        inspect) _arguments -C -s $_shtab_interlingua_inspect_options ;;
         logs) _arguments -C -s $_shtab_interlingua_logs_options ;;
         parse) _arguments -C -s $_shtab_interlingua_parse_options ;;
         reload) _arguments -C -s $_shtab_interlingua_reload_options ;;

@@ -13,7 +13,7 @@ import msgspec
 
 import interlingua as il
 from interlingua.cli.common import console, options
-from interlingua.cli.common.two_columns import shorten
+from interlingua.common.short_text import shorten
 from interlingua.errors import BadInput, InterlinguaError
 
 DESCRIPTION = """\

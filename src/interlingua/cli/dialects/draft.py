@@ -10,7 +10,6 @@ from pathlib import Path
 import interlingua as il
 from interlingua.cli.common import console
 from interlingua.cli.common.terminal import progress
-from interlingua.cli.common.two_columns import shorten
 from interlingua.cli.dialects.check import decode_arguments
 from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess, guess_dialect
 from interlingua.cli.dialects.drafting.draft_source import (
@@ -29,6 +28,7 @@ from interlingua.cli.dialects.drafting.recording_guesser import (
 from interlingua.cli.dialects.drafting.tag_proposal import TagProposal, propose_tag
 from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, TOOLS, ProbeResult, probe_template
 from interlingua.cli.dialects.show import dialect_yaml
+from interlingua.common.short_text import shorten
 from interlingua.errors import BadInput, InterlinguaError
 
 DESCRIPTION = """\

@@ -129,6 +129,9 @@ def run(args: argparse.Namespace) -> int:
                 if note:
                     console.print_stderr(f"interlingua: note: {note}")
             console.print_stderr(_describe_route(agent, api, base, route, context))
+            if loaded.settings.inspect.enabled:
+                page_key = loaded.settings.inspect.key or key
+                console.print_stderr(f"interlingua: inspector: {base}/inspector/#key={page_key}")
             environment = _agent_environment(setup, os.environ, loaded.all_secrets)
             log_position = LogPosition(log)
             with run_sidecar(loaded, listener, seal_key, log_fd) as gateway:

@@ -33,6 +33,7 @@ examples:
   interlingua serve --upstream https://api.moonshot.ai/anthropic \\
       --upstream-api anthropic-messages --upstream-key-env MOONSHOT_API_KEY
   interlingua serve --config interlingua.yaml --workers 2 --log-format json
+  interlingua serve --demo --inspect
   interlingua serve --upstream http://localhost:8000/v1 --record cassettes
   interlingua serve --replay cassettes
 
@@ -140,6 +141,9 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
     ids = routes_for(loaded).model_ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [heading, *upstream_lines]
+    if settings.inspect.enabled:
+        note = " (it asks for inspect.key, or the gateway's key)" if settings.inspect.key or settings.keys else ""
+        parts.append(f"  inspector: {base}/inspector/{note}")
     if settings.demo:
         number = sum(id.startswith("demo/") for id in ids)
         parts += [f"  demo models: demo/kimi_k2, demo/qwen3_coder, demo/hermes and {number - 3} more"]

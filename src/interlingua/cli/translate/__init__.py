@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 import interlingua as il
+from interlingua.captures import capture_replay
 from interlingua.cli.common import console, options
 from interlingua.cli.common.capture_files import add_captures_option, find_capture
-from interlingua.cli.translate import capture_replay
 from interlingua.cli.translate.missed_calls import MissedCallDetector
 from interlingua.cli.translate.output import ExplainedOutput, Output, ReplyOutput, TraceOutput
 from interlingua.cli.translate.row_selection import ROW_SELECTIONS
@@ -37,8 +39,9 @@ examples:
   interlingua translate --trace recorded.sse | jq 'select(.kind == "HeldBack")'
 
 A capture of the gateway (`interlingua serve --capture DIR`) contains the wires,
-the tools and the dialect. --dialect overrides the dialect. The outcome of the
-captured request is printed to standard error. See `interlingua captures`.
+the tools, the dialect and the options; --dialect and the other options override
+them. The outcome of the captured request is printed to standard error. See
+`interlingua captures` and `interlingua inspect`.
 
 --explain shows the delta of each chunk, without null, empty or repeated fields.
 Three or more unchanged chunks in a row are one row. Findings are shown next to
@@ -51,6 +54,8 @@ terminal, or $COLUMNS) is at least 100.
 bytes received, the markers, the text held back and why, the events and the
 bytes sent. docs/reference/trace.md describes them.
 """
+_OPTION_NAMES = ("prefill", "delivery", "arguments", "reasoning")
+"""Options of the translation that can be set, also for a capture."""
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n" + _BOM  # skipped byte by byte: a chunk may end inside the BOM
 _BODY_HINT = "the input is a stream of server-sent events (data: {…}) or one JSON object"
@@ -65,21 +70,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delivery",
         choices=("stream", "whole"),
-        default="stream",
         help="stream: send arguments as they arrive (default); whole: send a call when it is complete and its "
         "arguments are a JSON object",
     )
     parser.add_argument(
         "--arguments",
         choices=("repair", "exact"),
-        default="repair",
         help="repair: correct arguments that are almost JSON, if that cannot change their meaning (default); exact: "
         "send them as the model wrote them",
     )
     parser.add_argument(
         "--reasoning",
         choices=("keep", "as_content", "drop"),
-        default="keep",
         help="keep reasoning (default), send it as content, or drop it",
     )
     views = parser.add_mutually_exclusive_group()
@@ -107,14 +109,19 @@ def run(args: argparse.Namespace) -> None:
     incoming = console.read_chunks(args.file, "a reply's server-sent events or JSON")
     tools = options.load_tools(args.tools)
     tool_choice = options.tool_choice_from_args(args, tools)
+    reply_options = il.Options()
     if capture is not None:
-        replay = capture_replay.load_capture(str(capture))
-        incoming, tools = replay.chunks, replay.tools if tools is None else tools
+        captured = capture_replay.load_capture(str(capture))
+        replay = capture_replay.plan_replay(captured, str(capture))
+        incoming = (line.data for line in captured.received)
+        tools = replay.tools if tools is None else tools
         tool_choice = tool_choice or replay.tool_choice
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
+        reply_options = replay.options
         name = f" {capture}" if str(capture) != args.file else ""
-        console.print_stderr(console.printable(f"capture{name}: {replay.outcome}"))
+        console.print_stderr(console.printable(f"capture{name}: {capture_replay.describe_outcome(captured)}"))
+    changed_options = {name: getattr(args, name) for name in _OPTION_NAMES if getattr(args, name)}
     output = _choose_output(args)
     translator = il.Translator(
         source=args.source,
@@ -123,9 +130,7 @@ def run(args: argparse.Namespace) -> None:
         model=args.model,
         tools=tools,
         tool_choice=tool_choice,
-        options=il.Options(
-            prefill=args.prefill, delivery=args.delivery, arguments=args.arguments, reasoning=args.reasoning
-        ),
+        options=msgspec.structs.replace(reply_options, **changed_options),
         observer=output.observer,
     )
     first_byte, chunks = _peek_first_byte(incoming)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import shorten
+from interlingua.common.short_text import shorten
 from interlingua.wires.streaming import sse
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "field_names",
     "format_fields",
     "format_message",
-    "quote",
 ]
 
 MAX_TEXT_CHARS = 60
@@ -120,7 +119,3 @@ def field_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from field_names(inner)
-
-
-def quote(text: str) -> str:
-    return msgspec.json.encode(shorten(text, MAX_TEXT_CHARS)).decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import assert_never
 
 from interlingua import events as ev
 from interlingua import trace
@@ -15,11 +14,11 @@ from interlingua.cli.translate.chunk_summary import (
     essential_fields,
     field_names,
     format_message,
-    quote,
 )
 from interlingua.cli.translate.row_selection import ExplainedRow
 from interlingua.common.ansi import Style
 from interlingua.core.finding_severity import SEVERITIES, Severity, severity_of
+from interlingua.inspection.trace_description import describe_trace_event
 from interlingua.wires.streaming import sse
 
 __all__ = ["Explainer"]
@@ -66,8 +65,8 @@ class Explainer:
         self._count(received, sent)
         number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
         left = [ColumnLine(format_message(message)) for message in received] or [_absent_message_line(received_event)]
-        dialects = [event.dialect for event in self._events if isinstance(event, trace.DialectChosen)]
-        dialect_lines = [_reason_line(f"dialect: {dialect}") for dialect in dialects]
+        dialects = [event for event in self._events if isinstance(event, trace.DialectChosen)]
+        dialect_lines = [_reason_line(describe_trace_event(dialect)) for dialect in dialects]
         same_lines = _unchanged_lines(received, sent) if frames.unchanged else _same_fields_lines(received, sent)
         sent_lines = same_lines or _frame_lines(sent)
         reason_lines = self._reason_lines(is_forwarded=bool(same_lines))
@@ -171,55 +170,17 @@ def _unexplained(received: trace.MessageReceived | trace.InputEnded | None, fram
 
 def _trace_line(event: trace.TraceEvent) -> ColumnLine | None:
     """Return the line for a trace event; None for one that is shown elsewhere in the row."""
+    if isinstance(event, trace.DialectChosen) or not (text := printable(describe_trace_event(event))):
+        return None
     match event:
         case trace.MarkerSeen():
-            return ColumnLine(f"marker {printable(event.marker)}", Style.MARKER, "·")
-        case trace.HeldBack():
-            reason = trace.HOLD_REASONS[event.reason]
-            return _reason_line(f"buffered: {quote(event.text)} ({reason})" if event.text else f"buffered: {reason}")
-        case trace.Released():
-            conclusion = "is not a marker" if event.reason in ("marker", "whitespace") else "is text"
-            return _reason_line(f"{quote(event.text)} {conclusion} after all")
-        case trace.EventSent() | trace.Passed():
-            return _event_line(event.event)
+            return ColumnLine(text, Style.MARKER, "·")
         case trace.FindingReported():
-            finding, severity = event.finding, severity_of(event.finding.kind)
-            label = "finding" if severity == "info" else severity
-            return ColumnLine(printable(f"{label} {finding.kind}: {finding.message}"), SEVERITY_STYLES[severity], "!")
-        case trace.MessageReceived() | trace.InputEnded() | trace.DialectChosen() | trace.FramesSent():
-            return None
+            return ColumnLine(text, SEVERITY_STYLES[severity_of(event.finding.kind)], "!")
+        case trace.EventSent(event=ev.Failure()):
+            return ColumnLine(text, Style.ERROR, "!")
         case _:
-            assert_never(event)
-
-
-_DELTA_NAMES = {
-    ev.TextDelta: "text",
-    ev.ReasoningDelta: "reasoning",
-    ev.RefusalDelta: "refusal",
-    ev.Seal: "reasoning signature",
-}
-
-
-def _event_line(event: ev.ReplyEvent) -> ColumnLine:
-    match event:
-        case ev.Failure():
-            return ColumnLine(printable(f"failed: {event.message}"), Style.ERROR, "!")
-        case ev.CallStart():
-            return _reason_line(f"call opened: {event.name}, id {event.id}")
-        case ev.ArgsDelta():
-            return _reason_line("arguments forwarded")
-        case ev.CallEnd():
-            return _reason_line("call closed" if event.complete else "call ended incomplete")
-        case ev.TextDelta() | ev.ReasoningDelta() | ev.RefusalDelta() | ev.Seal():
-            return _reason_line(f"{_DELTA_NAMES[type(event)]} forwarded")
-        case ev.Usage():
-            return _reason_line(f"usage: {event.input} tokens in, {event.output} out")
-        case ev.Stop():
-            return _reason_line(f"stop reason: {event.reason}")
-        case ev.Begin():
-            return _reason_line("start of the reply")
-        case _:
-            assert_never(event)
+            return _reason_line(text)
 
 
 def _reason_line(text: str) -> ColumnLine:

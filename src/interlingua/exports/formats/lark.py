@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import assert_never
 
@@ -49,14 +50,14 @@ def write_lark(grammar: Grammar) -> str:
 
 class _LarkWriter:
     def __init__(self, rules: Mapping[str, Node]) -> None:
-        self._rules = dict(rules)
+        self._rules = {name: _move_into_choices(node) for name, node in rules.items()}
         self._names: dict[Node, str] = {}  # of rules, by what they accept
         self._loops: dict[tuple[Node, Node], Rule] = {}
         self._terminals: dict[str, str] = {}
         self._lines: list[str] = []
 
     def write(self, root: Node) -> str:
-        start = self._expression(root)
+        start = self._expression(_move_into_choices(root))
         terminals = [f"{name}: {body}" for name, body in self._terminals.items()]
         return "\n".join(("%llguidance {}", f"start: {start}", *self._lines, *terminals, ""))
 
@@ -121,6 +122,22 @@ class _LarkWriter:
                     literals.append(first.text)
         if any(text.startswith(trigger) for text in literals for trigger in triggers):
             raise NotExpressible("a marker at the beginning of a reply that begins like one after text", OTHER_FORMATS)
+
+    def _check_prefixes(self, options: tuple[Node, ...]) -> None:
+        """Raise NotExpressible if a literal goes on like the end of the text behind a shorter one.
+
+        The lexer reads the longer literal, and does not come back if it fails.
+        """
+        firsts = [option.parts for option in options if isinstance(option, Sequence)]
+        texts = [
+            (first.text, trigger)
+            for first, second, *others in (parts for parts in firsts if len(parts) > 1)
+            if isinstance(first, Literal) and isinstance(second, Text)
+            for trigger in self._triggers(second, sequence(*others))
+        ]
+        literals = [parts[0].text for parts in firsts if isinstance(parts[0], Literal)]
+        if any(text.startswith(before + trigger[:1]) for before, trigger in texts for text in literals):
+            raise NotExpressible("text that may end like another notation of it begins", OTHER_FORMATS)
 
     def _first_nodes(self, node: Node) -> Iterator[tuple[Node, Node]]:
         """Yield the literals and texts that a node can begin with, each with what follows it."""
@@ -239,6 +256,7 @@ class _LarkWriter:
             case Sequence():
                 return self._expression(node)
             case Choice(options):
+                self._check_prefixes(options)
                 return f"({' | '.join(map(self._expression, options))})"
             case Repeat():
                 return self._closed_repeat(node)
@@ -276,6 +294,38 @@ class _LarkWriter:
                 return None if name in outer else self._regex(self._rules[name], (*outer, name))
             case _:
                 return None
+
+
+def _move_into_choices(node: Node) -> Node:
+    """Return the tree with a literal before a choice moved into its options, if they begin with literals, too.
+
+    The lexer would not find the end of the literal if another one that may stand there goes on like an option.
+    """
+    match node:
+        case Sequence(parts):
+            moved: list[Node] = []
+            for part in map(_move_into_choices, parts):
+                before = moved[-1] if moved else None
+                if (
+                    isinstance(before, Literal)
+                    and isinstance(part, Choice)
+                    and all(map(_begins_literally, part.options))
+                ):
+                    moved[-1] = choice(*(sequence(before, option) for option in part.options))
+                else:
+                    moved.append(part)
+            return sequence(*moved)
+        case Choice(options):
+            return choice(*map(_move_into_choices, options))
+        case Repeat(item):
+            return replace(node, item=_move_into_choices(item))
+        case _:
+            return node
+
+
+def _begins_literally(node: Node) -> bool:
+    first = node.parts[0] if isinstance(node, Sequence) and node.parts else node
+    return isinstance(first, Literal)
 
 
 def _trigger(node: Text, beginning: str) -> str:

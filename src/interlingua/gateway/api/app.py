@@ -7,6 +7,7 @@ from functools import partial
 from aiohttp import web
 
 from interlingua.gateway.api.endpoints import Endpoints, unknown_endpoint
+from interlingua.gateway.api.inspector_proxy import InspectorProxy
 from interlingua.gateway.api.openapi import BASE_PATHS
 from interlingua.gateway.api.search import SearchEndpoint
 from interlingua.gateway.api.stored_responses import Conversations, StoredResponses
@@ -49,6 +50,10 @@ def make_app(gateway: GatewayState) -> web.Application:
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
         app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data
+    if gateway.inspector_folder:
+        inspector = InspectorProxy(gateway, gateway.inspector_folder)
+        app.router.add_get("/inspector{path:(?:/.*)?}", inspector.handle, allow_head=False)
+        app.on_cleanup.append(inspector.close)
     app.router.add_route("*", "/{path:.*}", unknown_endpoint(gateway.log, list(app.router.resources())))
     return app
 
@@ -60,10 +65,10 @@ def _id_pattern(*other_paths: str) -> str:
 
 
 async def _set_response_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Set security headers. The gateway serves no pages, and a browser must not interpret a response as a page."""
+    """Set security headers. A browser must not interpret a response as a page; the inspector's has its own policy."""
     response.headers["server"] = SERVER_NAME
     response.headers["x-content-type-options"] = "nosniff"
-    response.headers["content-security-policy"] = "default-src 'none'"
+    response.headers.setdefault("content-security-policy", "default-src 'none'")
 
 
 def _add_stored_replies(

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp.hdrs import CONTENT_TYPE
 
+from interlingua.captures.capture_format import RouteFacts
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.common.redaction import Redactor
 from interlingua.errors import InterlinguaError
@@ -72,10 +73,19 @@ class CassetteRecording:
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None:
         """Do nothing: the request is known."""
 
-    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:  # noqa: ARG002
+    def on_upstream_request(
+        self,
+        url: str,  # noqa: ARG002
+        headers: Mapping[str, str],  # noqa: ARG002
+        body: bytes,  # noqa: ARG002
+        route: RouteFacts,  # noqa: ARG002
+    ) -> None:
         """Start over: an earlier attempt has failed."""
         self._pieces.clear()
         self._size, self._sent_at = 0, time.monotonic()
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
+        """Do nothing: `on_reply` and `on_failure` receive the result."""
 
     def on_received(self, data: bytes) -> None:
         self._size += len(data)
@@ -84,6 +94,9 @@ class CassetteRecording:
 
     def on_sent(self, data: bytes) -> None:
         """Do nothing: it follows from what is received."""
+
+    def on_forwarded(self, received: bytes, sent: bytes) -> None:  # noqa: ARG002
+        self.on_received(received)
 
     def on_reply(self, route: Route, content_type: str, input_tokens: int) -> None:
         """Record how the reply is read."""

@@ -15,6 +15,8 @@ __all__ = ["Authenticator"]
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _HOST_HEADER = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::\d{1,5})?")
+KEY_LABEL_CHARS = 8
+"""Characters of the digest of a key that is not in the settings."""
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
@@ -59,6 +61,15 @@ class Authenticator:
 
         Otherwise a web page in a browser on this machine could reach a gateway on loopback and use its upstream keys.
         """
+        self.check_host(headers)
+        if headers.get("sec-fetch-site") not in (None, "same-origin", "none") or "origin" in headers:
+            raise Forbidden("requests from web pages are not allowed", "send the request from a program")
+
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Check that the Host header names this gateway. Raises Forbidden.
+
+        A web page can make its own host name resolve to this machine (DNS rebinding), and is then of the same origin.
+        """
         host = _host_name(headers.get("host", ""))
         if (
             host != ""
@@ -69,8 +80,6 @@ class Authenticator:
             raise Forbidden(
                 f"the host name {host!r:.100} is not allowed", "add it to `hosts` in the settings if it is correct"
             )
-        if headers.get("sec-fetch-site") not in (None, "same-origin", "none") or "origin" in headers:
-            raise Forbidden("requests from web pages are not allowed", "send the request from a program")
 
 
 def _presented_keys(headers: Mapping[str, str]) -> Iterable[str]:

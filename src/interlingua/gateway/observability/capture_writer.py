@@ -20,21 +20,17 @@ from typing import BinaryIO
 
 import msgspec
 
-from interlingua.errors import BadInput
-from interlingua.events import Finding
-from interlingua.gateway.observability.background_writer import BackgroundWriter
-from interlingua.gateway.observability.capture_format import (
+from interlingua.captures.capture_format import (
     CaptureLine,
-    ClientRequestLine,
-    EndLine,
-    FindingsLine,
     ReceivedLine,
+    RouteFacts,
     SentLine,
-    UpstreamRequestLine,
-    encode_data_fields,
     read_capture,
 )
+from interlingua.errors import BadInput
+from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
+from interlingua.gateway.observability.redacted_lines import RedactedLines
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.private_files import check_private_folder
 from interlingua.gateway.settings.redaction import Redactor
@@ -102,27 +98,41 @@ class CaptureRecording:
 
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None:
         """Record the request of the client."""
-        self._enqueue(_CaptureFile.write_request, dict(headers), body, weight=len(body))
+        if self._file:
+            self._enqueue(self._file, self._file.write_request, dict(headers), body, weight=len(body))
 
-    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts) -> None:
         """Record a request to an upstream."""
-        self._enqueue(_CaptureFile.write_upstream_request, url, dict(headers), body, weight=len(body))
+        if self._file:
+            step = self._file.lines.write_upstream_request
+            self._enqueue(self._file, step, url, dict(headers), body, route, weight=len(body))
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
+        """Record the status and headers of an upstream's response."""
+        if self._file:
+            step = self._file.lines.write_response
+            self._enqueue(self._file, step, status, dict(headers), connect_seconds, weight=0)
 
     def on_received(self, data: bytes) -> None:
-        self._enqueue(_CaptureFile.write_data, ReceivedLine, data, weight=len(data))
+        if self._file:
+            self._enqueue(self._file, self._file.lines.write_data, ReceivedLine, data, weight=len(data))
 
     def on_sent(self, data: bytes) -> None:
-        self._enqueue(_CaptureFile.write_data, SentLine, data, weight=len(data))
+        if self._file:
+            self._enqueue(self._file, self._file.lines.write_data, SentLine, data, weight=len(data))
+
+    def on_forwarded(self, received: bytes, sent: bytes) -> None:
+        self.on_received(received)
+        self.on_sent(sent)
 
     def on_finish(self, exchange: ExchangeRecord) -> None:
         if self._file:
-            self._writer.put(
-                partial(self._file.run_step, _CaptureFile.finish, self._elapsed_seconds(), exchange, self._truncated), 0
-            )
+            step = partial(self._file.finish, self._elapsed_seconds(), exchange, self._truncated)
+            self._writer.put(partial(self._file.run_step, step), 0)
 
-    def _enqueue(self, step: Callable[..., None], *args: object, weight: int) -> None:
-        if self._file and not self._truncated:
-            job = partial(self._file.run_step, step, self._elapsed_seconds(), *args)
+    def _enqueue(self, file: _CaptureFile, step: Callable[..., None], *args: object, weight: int) -> None:
+        if not self._truncated:
+            job = partial(file.run_step, step, self._elapsed_seconds(), *args)
             self._truncated = not self._writer.put(job, _LINE_OVERHEAD_BYTES + weight)
 
     def _elapsed_seconds(self) -> float:
@@ -136,7 +146,6 @@ class _CaptureFile:
         self, folder: _CaptureFolder, exchange: ExchangeRecord, redactor: Redactor, on_dropped: Callable[[], None]
     ) -> None:
         self._folder = folder
-        self._redactor = redactor
         self._on_dropped = on_dropped
         self._started_at = datetime.now(UTC)
         self._exchange = exchange
@@ -144,9 +153,7 @@ class _CaptureFile:
         self._path = folder.path / f"{name}.jsonl"
         self._partial_path = folder.path / f".{name}.part"
         self._out: BinaryIO | None = None
-        self._buffered: dict[type[ReceivedLine] | type[SentLine], list[tuple[float, bytes]]] = {}
-        self._last_bytes: dict[type[ReceivedLine] | type[SentLine], bytes] = {}
-        """End of the buffered chunks, as long as a secret can be."""
+        self.lines = RedactedLines(redactor, self._write_line)
 
     def open(self) -> None:
         try:
@@ -159,7 +166,7 @@ class _CaptureFile:
         if not self._out:
             return
         try:
-            step(self, *args)
+            step(*args)
         except (OSError, ValueError):  # disk error; value that cannot be encoded as JSON
             self.discard()
 
@@ -177,78 +184,15 @@ class _CaptureFile:
             out.close()
 
     def write_request(self, at: float, headers: dict[str, str], body: bytes) -> None:
-        self._redactor = self._redactor.with_credentials(headers)
-        exchange = self._exchange
-        self._write_line(
-            ClientRequestLine(
-                at=at,
-                id=exchange.id,
-                time=self._started_at.isoformat(),
-                path=_escape_surrogates(self._redactor.redact_text(exchange.path)),
-                wire=exchange.wire,
-                headers=self._redact_headers(headers),
-                **encode_data_fields(self._redactor.redact_bytes(body)),
-            )
-        )
-
-    def write_upstream_request(self, at: float, url: str, headers: dict[str, str], body: bytes) -> None:
-        self._flush(ReceivedLine, SentLine)
-        url = _escape_surrogates(self._redactor.redact_text(url))
-        self._write_line(
-            UpstreamRequestLine(
-                at=at,
-                url=url,
-                headers=self._redact_headers(headers),
-                **encode_data_fields(self._redactor.redact_bytes(body)),
-            )
-        )
-
-    def write_data(self, at: float, line_type: type[ReceivedLine] | type[SentLine], data: bytes) -> None:
-        """Write a chunk. A chunk that ends with a prefix of a secret is buffered until the next one arrives."""
-        self._buffered.setdefault(line_type, []).append((at, data))
-        last_bytes = self._last_bytes.get(line_type, b"") + data
-        self._last_bytes[line_type] = last_bytes[-self._redactor.longest_secret_bytes :]
-        if not self._redactor.has_partial_secret_at_end(last_bytes):
-            self._flush(line_type)
+        exchange, time = self._exchange, self._started_at.isoformat()
+        self.lines.write_request(at, exchange.id, time, exchange.path, exchange.wire, headers, body)
 
     def finish(self, at: float, exchange: ExchangeRecord, truncated: bool) -> None:
-        self._flush(ReceivedLine, SentLine)
-        if exchange.findings:
-            self._write_line(
-                FindingsLine(at=at, findings=[self._redact_finding(finding) for finding in exchange.findings])
-            )
-        fields = self._redactor.redact_value(summary(exchange))
-        fields = {
-            name: _escape_surrogates(value) if isinstance(value, str) else value for name, value in fields.items()
-        }
-        self._write_line(EndLine(at=at, exchange=fields, truncated=truncated))
+        self.lines.finish(at, exchange.findings, summary(exchange), truncated)
         self._close()
         self._folder.add(self._partial_path, self._path)
         if truncated:
             self._on_dropped()
-
-    def _flush(self, *line_types: type[ReceivedLine] | type[SentLine]) -> None:
-        """Write the buffered chunks unchanged; if they contain a secret, as one redacted chunk."""
-        for line_type in line_types:
-            pieces = self._buffered.pop(line_type, [])
-            self._last_bytes.pop(line_type, None)
-            joined = b"".join(data for _, data in pieces)
-            redacted = self._redactor.redact_bytes(joined)
-            for at, data in pieces if redacted == joined else [(pieces[0][0], redacted)]:
-                self._write_line(line_type(at=at, **encode_data_fields(data)))
-
-    def _redact_headers(self, headers: dict[str, str]) -> dict[str, str]:
-        return {
-            _escape_surrogates(name): _escape_surrogates(value)
-            for name, value in self._redactor.redact_headers(headers).items()
-        }
-
-    def _redact_finding(self, finding: Finding) -> Finding:
-        return Finding(
-            finding.kind,
-            _escape_surrogates(self._redactor.redact_text(finding.message)),
-            _escape_surrogates(finding.place),
-        )
 
     def _write_line(self, line: CaptureLine) -> None:
         assert self._out  # `run_step` runs no step without an open file
@@ -299,8 +243,3 @@ class _CaptureFolder:
 def _create_private_file(path: Path) -> BinaryIO:
     """Create a new file, private to its owner. Fail if the path exists, also as a symbolic link."""
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, which headers that are not UTF-8 contain and JSON cannot encode."""
-    return text.encode("utf-8", "backslashreplace").decode()

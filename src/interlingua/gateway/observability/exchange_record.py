@@ -108,7 +108,7 @@ def summary(exchange: ExchangeRecord) -> dict[str, Any]:
 
 
 def _token_counts(usage: Usage) -> dict[str, int]:
-    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")}
+    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning", "cache_written")}
     return {**tokens, "estimated": True} if usage.estimated else tokens
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from interlingua.captures.capture_format import RouteFacts
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings.redaction import Redactor
@@ -22,11 +23,17 @@ class TrafficObserver(Protocol):
 
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None: ...
 
-    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None: ...
+    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts) -> None: ...
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
+        """The headers of an upstream's response have arrived. `connect_seconds`: None if a connection was open."""
 
     def on_received(self, data: bytes) -> None: ...
 
     def on_sent(self, data: bytes) -> None: ...
+
+    def on_forwarded(self, received: bytes, sent: bytes) -> None:
+        """Like `on_received` and `on_sent`, for data that is forwarded at once: one call for most tokens."""
 
     def on_finish(self, exchange: ExchangeRecord) -> None: ...
 
@@ -46,14 +53,27 @@ class LogObserver:
         self._redactor = self._redactor.with_credentials(headers)
         self._log_body("from the client", body)
 
-    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:  # noqa: ARG002
+    def on_upstream_request(
+        self,
+        url: str,
+        headers: Mapping[str, str],  # noqa: ARG002
+        body: bytes,
+        route: RouteFacts,  # noqa: ARG002
+    ) -> None:
         self._log_body(f"to {url}", body)
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
+        """Do nothing: `GatewayLog.request` logs the status."""
 
     def on_received(self, data: bytes) -> None:
         self._log_body("from the upstream", data)
 
     def on_sent(self, data: bytes) -> None:
         self._log_body("to the client", data)
+
+    def on_forwarded(self, received: bytes, sent: bytes) -> None:
+        self.on_received(received)
+        self.on_sent(sent)
 
     def on_finish(self, exchange: ExchangeRecord) -> None:
         """Do nothing: `GatewayLog.request` logs the end."""
@@ -76,9 +96,13 @@ class ObserverGroup:
         for observer in self._observers:
             observer.on_request(headers, body)
 
-    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes, route: RouteFacts) -> None:
         for observer in self._observers:
-            observer.on_upstream_request(url, headers, body)
+            observer.on_upstream_request(url, headers, body, route)
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None:
+        for observer in self._observers:
+            observer.on_response(status, headers, connect_seconds)
 
     def on_received(self, data: bytes) -> None:
         for observer in self._observers:
@@ -87,6 +111,10 @@ class ObserverGroup:
     def on_sent(self, data: bytes) -> None:
         for observer in self._observers:
             observer.on_sent(data)
+
+    def on_forwarded(self, received: bytes, sent: bytes) -> None:
+        for observer in self._observers:
+            observer.on_forwarded(received, sent)
 
     def on_finish(self, exchange: ExchangeRecord) -> None:
         for observer in self._observers:

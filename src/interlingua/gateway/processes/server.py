@@ -11,6 +11,7 @@ from interlingua.gateway.observability.capture_writer import check_capture_folde
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.tracing import check_tracing
 from interlingua.gateway.processes import terminal
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.supervisor import Supervisor
 from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.routing.routes import routes_for
@@ -77,7 +78,13 @@ def serve(
     stops_on_hangup = terminal.stops_on_hangup()
     # Signal handlers are not installed yet. Until then a signal must not end a gateway that is starting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-    if len(sockets) == 1:
-        Worker(loaded, sockets[0], seal_key, reload, stops_on_hangup=stops_on_hangup).run()
-    else:
-        Supervisor(loaded, sockets, seal_key, reload, stops_on_hangup=stops_on_hangup).run()
+    inspector = InspectorProcess(loaded.settings.inspect) if loaded.settings.inspect.enabled else None
+    try:
+        if len(sockets) == 1:
+            worker = Worker(loaded, sockets[0], seal_key, reload, inspector=inspector, stops_on_hangup=stops_on_hangup)
+            worker.run()
+        else:
+            Supervisor(loaded, sockets, seal_key, reload, inspector, stops_on_hangup=stops_on_hangup).run()
+    finally:
+        if inspector is not None:
+            inspector.stop()

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.settings.loader import LoadedSettings
 
@@ -68,16 +69,21 @@ def run_sidecar(
 
 def _serve(loaded: LoadedSettings, listener: socket.socket, seal_key: bytes, log_fd: int, parent_pipe: int) -> int:
     """Run the worker in the child process and return the exit status."""
+    inspector: InspectorProcess | None = None
     try:
         os.setsid()
         _redirect_stdio(log_fd)
         for number in (signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP})
-        Worker(loaded, listener, seal_key, lambda: loaded, parent_pipe=parent_pipe).run()
+        inspector = InspectorProcess(loaded.settings.inspect) if loaded.settings.inspect.enabled else None
+        Worker(loaded, listener, seal_key, lambda: loaded, parent_pipe=parent_pipe, inspector=inspector).run()
     except BaseException:  # noqa: BLE001 - the process ends here, so no caller can report it
         traceback.print_exc()
         return FAILURE_EXIT_STATUS
+    finally:
+        if inspector is not None:
+            inspector.stop()
     return 0
 
 

@@ -23,6 +23,7 @@ from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.heartbeat import Heartbeat
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.processes.worker import FORCED_STOP_GRACE_SECONDS, Worker
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.shared_memory.worker_memory import SharedMemory, WorkerMemory
@@ -56,6 +57,7 @@ class Supervisor:
         sockets: list[socket.socket],
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
+        inspector: InspectorProcess | None = None,
         *,
         stops_on_hangup: bool = False,
     ) -> None:
@@ -64,6 +66,7 @@ class Supervisor:
         self._sockets = sockets
         self._seal_key = seal_key
         self._reload = reload
+        self._inspector = inspector
         log_settings = loaded.settings.log
         self._log = GatewayLog(
             log_settings, loaded.all_secrets, RotatingFile(log_settings.file) if log_settings.file else _StderrWriter()
@@ -105,6 +108,9 @@ class Supervisor:
         for index in pending:
             self._start(index)
         self._kill_hung_workers()
+        is_running = self._stop_requested_at is None
+        if is_running and self._inspector is not None and self._inspector.restart_if_dead():
+            self._log.write_now("the inspector's process has died; it was started again, without its exchanges")
 
     # ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,6 +152,7 @@ class Supervisor:
             WorkerMemory(self._memory, index),
             self._lifeline_reader,
             heartbeat,
+            self._inspector,
             stops_on_hangup=self._stops_on_hangup,
         )
         try:

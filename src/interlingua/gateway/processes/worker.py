@@ -20,6 +20,7 @@ from interlingua.gateway.http.connection_listener import ConnectionListener
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.free_memory import reuse_free_memory, trim_periodically
 from interlingua.gateway.processes.heartbeat import INTERVAL_SECONDS, Heartbeat
+from interlingua.gateway.processes.inspector_process import InspectorProcess
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.shared_memory.worker_memory import WorkerMemory
 from interlingua.gateway.shared_memory.worker_table import WorkerState
@@ -48,6 +49,7 @@ class Worker:
         memory: The memory that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
         heartbeat: The heartbeat that the parent reads. None if there is no parent.
+        inspector: The inspector's process, if this process or its parent has started one.
         stops_on_hangup: Whether SIGHUP stops the gateway, because its terminal was closed, instead of a reload.
     """
 
@@ -60,6 +62,7 @@ class Worker:
         memory: WorkerMemory | None = None,
         parent_pipe: int | None = None,
         heartbeat: Heartbeat | None = None,
+        inspector: InspectorProcess | None = None,
         *,
         stops_on_hangup: bool = False,
     ) -> None:
@@ -71,6 +74,7 @@ class Worker:
         self._memory = memory or WorkerMemory()
         self._parent_pipe = parent_pipe
         self._heartbeat = heartbeat
+        self._inspector = inspector
         self.has_served = False
         """True once the worker has accepted connections."""
 
@@ -89,7 +93,8 @@ class Worker:
         settings = self._loaded.settings
         self._memory.register_process()
         demo_url, demo_runner = await demo.start_demo_server(settings.demo_pace) if settings.demo else ("", None)
-        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._memory)
+        inspector_folder = self._inspector.folder if self._inspector is not None else ""
+        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._memory, inspector_folder)
         await gateway.connect()
         stop_requested = self._install_signal_handlers(gateway)
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
@@ -105,7 +110,7 @@ class Worker:
         await connection_listener.open(self._listener)
         self.has_served = True
         self._memory.set_state(WorkerState.READY)
-        heartbeat = asyncio.create_task(self._beat())
+        heartbeat = asyncio.create_task(self._beat(gateway))
         trimmer = asyncio.create_task(trim_periodically(lambda: gateway.active_requests.change_count))
         synchronizer = asyncio.create_task(_synchronize(gateway)) if self._memory.has_several_workers else None
         notify.send_ready(self._listener)
@@ -131,10 +136,12 @@ class Worker:
             if demo_runner is not None:
                 await demo_runner.cleanup()
 
-    async def _beat(self) -> None:
+    async def _beat(self, gateway: GatewayState) -> None:
         """Show that the event loop runs: to the supervisor, or without one to a timer that prints the stack."""
         seconds = self._loaded.settings.watchdog
         while True:
+            if self._inspector is not None and self._inspector.restart_if_dead():
+                gateway.log.error("the inspector's process has died; it was started again, without its exchanges")
             if self._heartbeat is not None:
                 self._heartbeat.beat()
             elif seconds:

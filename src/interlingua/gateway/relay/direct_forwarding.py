@@ -119,8 +119,7 @@ class DirectForwarding:
         record.reads += 1
         record.bytes_in += len(data)
         if self._observer is not None:
-            self._observer.on_received(data)
-            self._observer.on_sent(output)
+            self._observer.on_forwarded(data, output)
         self._bytes_left -= len(data) + len(output)
         try:
             if self._stream.write_delta(output) or self._bytes_left < 0:

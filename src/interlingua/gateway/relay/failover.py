@@ -26,7 +26,7 @@ from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPre
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.tokens.calibration import EstimateCalibration
+from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
 from interlingua.gateway.upstream.http_client import (
     connection_lost,
@@ -369,8 +369,8 @@ class UpstreamFailover:
         )
         headers |= client_request.trace_headers
         if self._observer:
-            self._observer.on_upstream_request(str(url), headers, body)
-        response = await send_request(self._session, route, url, body, headers)
+            self._observer.on_upstream_request(str(url), headers, body, upstream_request.facts())
+        response = await send_request(self._session, route, url, body, headers, self._observer)
         self._record.upstream_status = response.status
         content_type = response.headers.get(CONTENT_TYPE, "")
         receiver = upstream_request.receive(content_type, self._settings.limits.reply)

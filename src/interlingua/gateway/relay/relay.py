@@ -47,7 +47,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.descriptor_limit import EXHAUSTED_HINT
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.tokens.calibration import tokens_from_size
+from interlingua.gateway.token_calibration import tokens_from_size
 from interlingua.gateway.upstream.http_client import OutOfDescriptors, drain
 from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed

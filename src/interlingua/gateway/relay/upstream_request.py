@@ -9,13 +9,15 @@ from typing import Any
 
 import msgspec
 
+from interlingua.captures.capture_format import RouteFacts
 from interlingua.core.options import Options
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
-from interlingua.gateway.tokens.estimator import (
+from interlingua.gateway.token_calibration import EstimateCalibration, tokens_from_size
+from interlingua.gateway.upstream.capabilities import fit_reply, truncated_prompt
+from interlingua.tokens.estimator import (
     EMPTY_CONVERSATION,
     ConversationSize,
     estimate_tokens,
@@ -23,7 +25,6 @@ from interlingua.gateway.tokens.estimator import (
     measure_tools,
     request_tokens,
 )
-from interlingua.gateway.upstream.capabilities import fit_reply, truncated_prompt
 from interlingua.translation.exchange import Exchange, ReplyReceiver, plan_translation
 from interlingua.translation.incremental_translation import EncodedRequest, IncrementalTranslation
 from interlingua.translation.request_cache import RequestCache
@@ -78,6 +79,22 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     """Estimated number of input tokens; 0 if it is not reported to the client."""
     truncated_tokens: int = 0
     """Estimated length of a prompt that the server will truncate, in tokens; 0 if it fits."""
+
+    def facts(self) -> RouteFacts:
+        """Return what the capture of an exchange has about its route."""
+        route = self.route
+        return RouteFacts(
+            upstream=route.name,
+            wire=route.upstream.api,
+            model=route.model,
+            profile=route.profile.name,
+            dialect=route.dialect_name,
+            prefill=route.prefill,
+            delivery=route.delivery,
+            arguments=route.arguments,
+            reasoning=route.reasoning,
+            input_tokens=self.input_tokens,
+        )
 
     def receive(self, content_type: str, max_body_bytes: int) -> ReplyReceiver:
         """Return the receiver for a reply with this content type."""

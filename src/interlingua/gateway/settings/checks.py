@@ -40,6 +40,7 @@ def find_problems(settings: Settings) -> Iterator[BadSetting]:
         yield from _check_upstream_headers(("upstreams", name), upstream)
     yield from _check_client_keys(settings)
     yield from _check_seal_key(settings)
+    yield from _check_inspector_key(settings)
     yield from _check_state(settings)
     yield from _check_web_search(settings.web_search)
 
@@ -116,6 +117,19 @@ def _check_seal_key(settings: Settings) -> Iterator[BadSetting]:
     if 0 < len(settings.seal_key) < MIN_SEAL_KEY_CHARS:
         problem = f"the key has less than {MIN_SEAL_KEY_CHARS} characters and could be guessed"
         yield BadSetting(("seal_key",), problem, _GENERATE_HINT)
+
+
+def _check_inspector_key(settings: Settings) -> Iterator[BadSetting]:
+    """Check that only the operator can open the inspector, which shows the conversations of all clients."""
+    if not settings.inspect.enabled:
+        return
+    key = settings.inspect.key
+    if not key and len(settings.client_keys) > 1:
+        problem = "a key is required, because each client could read the conversations of the others"
+        yield BadSetting(("inspect", "key"), problem, _GENERATE_HINT)
+    elif key and not is_loopback(settings.host) and len(key) < MIN_CLIENT_KEY_CHARS:
+        problem = f"has less than {MIN_CLIENT_KEY_CHARS} characters and could be guessed from other machines"
+        yield BadSetting(("inspect", "key"), problem, _GENERATE_HINT)
 
 
 def _check_state(settings: Settings) -> Iterator[BadSetting]:

@@ -39,6 +39,7 @@ RESTART_ONLY_FIELDS = (
     "demo",
     "demo_pace",
     "cassettes",
+    "inspect",
     "log",
     "state",
     "watchdog",

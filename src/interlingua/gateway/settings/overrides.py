@@ -41,6 +41,7 @@ FLAG_PATHS: dict[str, ValuePath] = {
     "workers": ("workers",),
     "demo": ("demo",),
     "capture": ("capture", "dir"),
+    "inspect": ("inspect", "enabled"),
     "log_format": ("log", "format"),
     "log_level": ("log", "level"),
 }
@@ -64,6 +65,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     workers: str = ""
     demo: str = ""
     capture: str = ""
+    inspect: str = ""
     record: str = ""
     replay: str = ""
     hybrid: str = ""

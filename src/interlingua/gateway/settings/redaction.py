@@ -17,6 +17,7 @@ def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) ->
     secrets = [
         *settings.client_keys.values(),
         settings.seal_key,
+        settings.inspect.key,
         settings.web_search.key,
         *_url_secrets(settings.state.url),
         *variable_secrets,

@@ -21,6 +21,7 @@ __all__ = [
     "Cassettes",
     "ClientLimits",
     "EmptyPolicy",
+    "Inspect",
     "Log",
     "Model",
     "RequestLimits",
@@ -226,6 +227,24 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Maximum number of capture files. The oldest files are deleted first."""
 
 
+class Inspect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The inspector: a web page at `/inspector` that shows the exchanges of all workers. A process of its own keeps
+    them, so that looking at them does not slow down streams."""
+
+    enabled: bool = False
+    """Record exchanges and serve the page."""
+    memory: Annotated[int, Meta(ge=1024 * 1024)] = 256 * 1024 * 1024
+    """Memory for exchanges, in bytes. The oldest ones are dropped first. Default: 256 MiB."""
+    keep: str = ""
+    """Path of an SQLite file in which finished exchanges are kept over restarts, without secrets. It is created for its
+    owner only. If empty, exchanges are kept in memory only."""
+    size: Annotated[int, Meta(ge=1024 * 1024)] = 1024 * 1024 * 1024
+    """Maximum size of the exchanges in the SQLite file, in bytes. The oldest ones are deleted first. Default: 1 GiB."""
+    key: Secret = ""
+    """Key for the page, which shows the conversations of all clients. If empty, the only key in `keys`; without `keys`,
+    the page needs none. With several `keys`, it is required."""
+
+
 class Cassettes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Recorded exchanges that replay without a model, a key or a network. A recording serves clients of every API."""
 
@@ -393,6 +412,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
     nothing is recorded."""
+    inspect: Inspect = Inspect()
+    """The inspector."""
     cassettes: Cassettes | None = None
     """Record exchanges, or replay them instead of asking a model."""
     state: State = State()

@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
+from types import SimpleNamespace
+from typing import Protocol
 
 import aiohttp
 from yarl import URL
@@ -23,7 +25,9 @@ from interlingua.wires import get_wire
 from interlingua.wires.http_api import HttpApi
 
 __all__ = [
+    "ConnectTimer",
     "OutOfDescriptors",
+    "ResponseObserver",
     "connection_lost",
     "count_tokens_url",
     "drain",
@@ -53,6 +57,46 @@ class OutOfDescriptors(InterlinguaError):
 
     def __init__(self) -> None:
         super().__init__(f"the gateway cannot open more than {descriptor_limit()} files", "retry in a second")
+
+
+class ResponseObserver(Protocol):
+    """Observer of the response to one request. Its methods must not block or raise."""
+
+    def on_response(self, status: int, headers: Mapping[str, str], connect_seconds: float | None) -> None: ...
+
+    def on_received(self, data: bytes) -> None: ...
+
+
+class ConnectTimer:
+    """Time that one request needs to open its connection, if the session has the `trace_config` of this class."""
+
+    __slots__ = ("_started", "seconds")
+
+    def __init__(self) -> None:
+        self._started = 0.0
+        self.seconds: float | None = None
+        """Seconds to open the connection; None if an open one was used."""
+
+    def start(self) -> None:
+        self._started = time.monotonic()
+
+    def stop(self) -> None:
+        self.seconds = round(time.monotonic() - self._started, 6)
+
+    @staticmethod
+    def trace_config() -> aiohttp.TraceConfig:
+        async def start(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+            if isinstance(timer := context.trace_request_ctx, ConnectTimer):
+                timer.start()
+
+        async def stop(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+            if isinstance(timer := context.trace_request_ctx, ConnectTimer):
+                timer.stop()
+
+        config = aiohttp.TraceConfig()
+        config.on_connection_create_start.append(start)
+        config.on_connection_create_end.append(stop)
+        return config
 
 
 def endpoint_url(upstream: Upstream, wire: str, query: str) -> URL:
@@ -124,7 +168,12 @@ def _is_login(headers: Mapping[str, str], api: HttpApi) -> bool:
 
 
 async def send_request(
-    session: aiohttp.ClientSession, route: Route, url: URL, body: bytes | None, headers: Mapping[str, str]
+    session: aiohttp.ClientSession,
+    route: Route,
+    url: URL,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    observer: ResponseObserver | None = None,
 ) -> aiohttp.ClientResponse:
     """Send a request and return the response as soon as its headers have arrived.
 
@@ -136,6 +185,8 @@ async def send_request(
         url: The URL of the endpoint.
         body: The body of a POST request; None sends a GET request.
         headers: The complete request headers.
+        observer: Observes the headers of the response, and the body of an error. The body of a success is left to the
+            caller.
 
     Raises:
         UpstreamFailed: The connection failed, or the status is not a success.
@@ -145,6 +196,7 @@ async def send_request(
     ssl_context = ssl_context_for(route.upstream.ca)
     proxy = proxy_for(url.scheme, url.host or "")
     method = "GET" if body is None else "POST"
+    timer = ConnectTimer() if observer is not None else None
     try:
         response = await session.request(
             method,
@@ -155,9 +207,12 @@ async def send_request(
             timeout=timeout,
             proxy=proxy,
             ssl=ssl_context,
+            trace_request_ctx=timer,
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
         raise _request_error(error, route) from error
+    if observer is not None and timer is not None:
+        observer.on_response(response.status, response.headers, timer.seconds)
     if 200 <= response.status < 300:
         return response
     pieces: list[bytes] = []
@@ -168,6 +223,8 @@ async def send_request(
         _drop_tracebacks(error)
     finally:
         response.close()
+    if observer is not None and pieces:
+        observer.on_received(b"".join(pieces))
     raise error_from_response(response.status, response.headers, b"".join(pieces), time.time())
 
 

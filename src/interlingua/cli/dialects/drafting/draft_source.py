@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import interlingua as il
+from interlingua.captures.capture_replay import load_capture, plan_replay
 from interlingua.cli.common import console
-from interlingua.cli.translate.capture_replay import load_capture
 from interlingua.errors import BadInput
 from interlingua.wires import WIRES
 
@@ -188,8 +188,9 @@ def _read_lines(text: str, path: str, label: str) -> RecordingSource | None:
     if not all(isinstance(line, dict) for line in lines):
         return None
     if lines[0].get("kind") == "request" and path != console.STDIN:
-        replay = load_capture(path)
-        return _read_body(b"".join(replay.chunks), path, f"the capture {label}", "reply", (replay.source,))
+        captured = load_capture(path)
+        received = b"".join(line.data for line in captured.received)
+        return _read_body(received, path, f"the capture {label}", "reply", (plan_replay(captured, path).source,))
     rows = [_recorded_row(line) for line in lines]
     if any(row is None for row in rows):
         return None

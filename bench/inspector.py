@@ -1,0 +1,134 @@
+"""Benchmark of the inspector: CPU time per event of the gateway without it and with it.
+
+    python -m bench.inspector            about three minutes
+    python -m bench.inspector --quick    about half a minute, less exact
+
+Three gateways take turns in front of the same upstream: one without the inspector, a second one without it, and one
+with it. The difference between the first two is the noise of the machine. The output shows the medians of the ratios of
+neighbouring measurements. The inspector's process, which keeps the exchanges, has a row of its own. Needs Linux, two
+cores and a C compiler; all sockets are on loopback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.loopback import CORES, Load, Process, compile_program, gateway, upstream
+from bench.traffic import PATHS, http_requests, native, small_request, structured
+
+STREAMS = 50
+EVENTS_PER_SECOND = 40
+"""Events per second in each stream."""
+MARGIN_SECONDS = 6.0
+"""Time that a stream lasts longer than its measurement."""
+MAX_RATIO = 1.05
+"""Target: CPU time per event with the inspector, compared with that without it."""
+INSPECTOR_MODULE = b"interlingua.gateway.inspector.process_main"
+ROWS = (
+    ("chat → chat", "structured", "openai-chat"),
+    ("Kimi's text → chat", "native", "openai-chat"),
+    ("Kimi's text → Messages", "native", "anthropic-messages"),
+)
+CONFIG = """\
+upstreams:
+  structured: {{url: 'http://127.0.0.1:{port}/structured/v1'}}
+  native: {{url: 'http://127.0.0.1:{port}/native/v1'}}
+models:
+  structured: {{upstream: structured, model: kimi-k2, dialect: standard}}
+  native: {{upstream: native, model: kimi-k2, dialect: kimi_k2}}
+"""
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway under test, and the process of its inspector."""
+
+    server: Process
+    inspector: Process | None = None
+
+    def measure(self, load: Load, seconds: float) -> tuple[float, float]:
+        """Return the CPU time per event in microseconds: of the gateway, and of the inspector's process.
+
+        That of the inspector's process includes the start and the end of the streams.
+        """
+        self.server.wait_until_idle()
+        before = self.inspector.cpu() if self.inspector else 0.0
+        measurement = load.run_against(self.server, seconds)
+        self.server.wait_until_idle()
+        after = self.inspector.cpu() if self.inspector else 0.0
+        events = max(1, measurement.events)
+        return 1e6 * measurement.cpu / events, 1e6 * (after - before) / events
+
+
+def start_gateway(stack: ExitStack, folder: Path, config: str) -> Gateway:
+    folder.mkdir()
+    server = stack.enter_context(gateway(folder, config))
+    found = [pid for pid in server.children() if INSPECTOR_MODULE in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    if not found:
+        return Gateway(server)
+    os.sched_setaffinity(found[0], {CORES[0]})  # as the scheduler would do: the other core is busy
+    return Gateway(replace(server, uncounted=frozenset(found)), Process(found[0], 0))
+
+
+def measure_row(gateways: list[Gateway], load: Load, seconds: float, rounds: int) -> list[list[tuple[float, float]]]:
+    """Return the measurements of each gateway. They take turns, and the first one changes with each round."""
+    measurements: list[list[tuple[float, float]]] = [[] for _ in gateways]
+    for number in range(rounds):
+        order = range(len(gateways)) if number % 2 == 0 else reversed(range(len(gateways)))
+        for index in order:
+            measurements[index].append(gateways[index].measure(load, seconds))
+    return measurements
+
+
+def print_row(
+    name: str, off: list[tuple[float, float]], control: list[tuple[float, float]], on: list[tuple[float, float]]
+) -> None:
+    base = [(first[0] + second[0]) / 2 for first, second in zip(off, control, strict=True)]
+    ratio = statistics.median(one[0] / other for one, other in zip(on, base, strict=True))
+    noise = statistics.median(abs(first[0] / second[0] - 1) for first, second in zip(off, control, strict=True))
+    verdict = "met" if ratio <= MAX_RATIO else "met within the noise" if ratio - noise <= MAX_RATIO else "MISSED"
+    own = statistics.median(one[1] for one in on)
+    print(
+        f"  {name:<26}{statistics.median(base):8.1f}{statistics.median(one[0] for one in on):8.1f}"
+        f"{100 * (ratio - 1):+8.1f} %{100 * noise:8.1f} %  {verdict:<21}{own:6.1f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    args = parser.parse_args()
+    if sys.platform != "linux" or len(CORES) < 2:
+        raise SystemExit("bench.inspector: needs Linux and two cores")
+    seconds, rounds = (2.0, 2) if args.quick else (4.0, 5)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        long = int(EVENTS_PER_SECOND * (seconds + MARGIN_SECONDS))
+        scripts = []
+        for script, text in (("structured", structured(long)), ("native", native(long))):
+            (folder / script).write_text(text, encoding="utf-8")
+            scripts.append((script, 1_000_000 // EVENTS_PER_SECOND, folder / script))
+        model = stack.enter_context(upstream(compile_program(folder, "upstream"), scripts))
+        client = compile_program(folder, "client")
+        config = CONFIG.format(port=model.port)
+        settings = {"off": config, "off-again": config, "on": config + "inspect: {enabled: true}\n"}
+        gateways = [start_gateway(stack, folder / f"gateway-{name}", text) for name, text in settings.items()]
+        print(f"CPU per event, µs: {STREAMS} streams × {EVENTS_PER_SECOND} events/s; target: at most 5 % more")
+        print(f"  {'':<26}{'off':>8}{'on':>8}{'more':>10}{'noise':>10}  {'':<21}{'inspector’s process':>6}")
+        for title, script, wire in ROWS:
+            requests = folder / f"{script}.{wire}"
+            requests.write_bytes(http_requests(PATHS[wire], small_request(wire, script)))
+            off, control, on = measure_row(gateways, Load(client, requests, STREAMS), seconds, rounds)
+            print_row(title, off, control, on)
+
+
+if __name__ == "__main__":
+    main()

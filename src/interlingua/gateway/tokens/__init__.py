@@ -1,1 +1,0 @@
-"""Token estimates and their calibration."""

@@ -1,0 +1,1 @@
+"""Inspection of captured exchanges: what the inspector page shows, computed without I/O."""

@@ -1,0 +1,1 @@
+"""Token estimates for texts, images and requests, without the tokenizer of the model."""

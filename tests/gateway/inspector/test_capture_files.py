@@ -1,0 +1,111 @@
+"""Exchanges in files and folders, for `interlingua inspect`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from interlingua.captures.capture_format import ClientRequestLine, EndLine, ReceivedLine, encode_capture
+from interlingua.errors import BadInput
+from interlingua.gateway.inspector.capture_files import CaptureFiles, find_capture_files
+from interlingua.gateway.inspector.exchange_source import UnknownExchange
+from tests.support.captured_exchanges import capture_exchange, chat_stream
+from tests.support.inspector_scenes import agent_session, write_captures
+
+BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+
+
+def ids(files: CaptureFiles) -> list[str]:
+    return sorted(one.summary.id for one in files.list_exchanges())
+
+
+def test_files_and_folders_are_searched(tmp_path: Path) -> None:
+    folder = write_captures(tmp_path / "a" / "b", agent_session()[:2])
+    single = tmp_path / "one.jsonl"
+    single.write_bytes(encode_capture(agent_session()[2]))
+    files = CaptureFiles([str(tmp_path / "a"), str(single)])
+    files.read_new_files()
+    assert len(ids(files)) == 3
+    assert files.load(ids(files)[0]).lines_of(EndLine)
+    assert len(find_capture_files([str(folder), str(folder)])) == 2
+    assert files.problems == []
+
+
+def test_missing_path_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        find_capture_files([str(tmp_path / "none")])
+
+
+def test_files_that_are_no_captures_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    (tmp_path / "b.jsonl").write_text("")
+    (tmp_path / "c.jsonl").write_bytes(b"\xff\xfe")
+    write_captures(tmp_path, agent_session()[:1])
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    assert len(ids(files)) == 1
+    assert len(files.problems) == 3
+    assert all(str(tmp_path) in problem for problem in files.problems)
+
+
+def test_capture_without_an_end_is_open(tmp_path: Path) -> None:
+    encoded = encode_capture(agent_session()[0])
+    (tmp_path / "cut.jsonl").write_bytes(b"".join(encoded.splitlines(keepends=True)[:-1]))
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    (only,) = files.list_exchanges()
+    assert only.summary.outcome == "open"
+
+
+def test_copies_of_one_exchange_have_their_own_ids(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(encode_capture(agent_session()[0]))
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    assert len(set(ids(files))) == 2
+
+
+def test_folder_is_watched(tmp_path: Path) -> None:
+    async def use() -> None:
+        files = CaptureFiles([str(tmp_path)])
+        watching = asyncio.create_task(files.watch())
+        await asyncio.sleep(0)
+        write_captures(tmp_path, agent_session()[:1])
+        async with asyncio.timeout(20):
+            while not files.changes.version:
+                await asyncio.sleep(0.02)
+        watching.cancel()
+        changed, removed = files.changes.since(0)
+        assert (len(changed), removed) == (1, [])
+
+    asyncio.run(use())
+
+
+def test_secrets_in_files_of_other_programs_are_redacted(tmp_path: Path) -> None:
+    secret = "sk-proj-0123456789abcdefghij"
+    captured = capture_exchange(
+        {**BODY, "messages": [{"role": "user", "content": f"use {secret}"}]},
+        chat_stream([secret[:9], secret[9:], f"Authorization: Bearer {secret}"]),
+        headers={"x-api-key": secret, "cookie": "session=abcdefgh"},
+    )
+    (tmp_path / "a.jsonl").write_bytes(encode_capture(captured))
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    (id,) = ids(files)
+    loaded = files.load(id)
+    assert secret not in repr(files.list_exchanges())
+    assert loaded.lines_of(ClientRequestLine)[0].headers["x-api-key"] == "***"
+    shown = repr([line.data for line in loaded.lines_of(ClientRequestLine)]) + repr(
+        b"".join(line.data for line in loaded.lines_of(ReceivedLine)[-3:])
+    )
+    assert secret not in shown
+
+
+def test_unknown_exchange(tmp_path: Path) -> None:
+    files = CaptureFiles([str(tmp_path)])
+    with pytest.raises(UnknownExchange):
+        files.load("../../etc/passwd")
+    with pytest.raises(UnknownExchange):
+        files.find_summary("x")
