@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from interlingua.cli.common.console import printable
 from interlingua.cli.common.terminal import Style, stdout_styler, terminal_width
-from interlingua.cli.common.two_columns import display_width, shorten
+from interlingua.cli.common.two_columns import display_width
+from interlingua.common.short_text import shorten
 
 __all__ = ["format_table"]
 
