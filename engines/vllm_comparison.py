@@ -2,7 +2,7 @@
 
 `python -m engines.vllm_comparison` writes `docs/integrations/vllm-parsers.md`. Each text is parsed whole, and streamed
 token by token, some tokens at a time and all at once. The table shows where all of them agree, and in how many texts
-the calls are those of the fixture.
+the calls are those that `il.parse` finds.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def has_expected_calls(self) -> bool:
-        """True if whole and streamed calls are those of the fixture; arguments are compared as JSON."""
+        """True if whole and streamed calls are those of `il.parse`; arguments are compared as JSON."""
         replies = (self.whole, *self.streamed.values())
         return all(_calls(reply) == _calls(self.expected) for reply in replies)
 
@@ -258,7 +258,7 @@ Each text is parsed whole, and streamed token by token, four tokens at a time an
 
 - *s = w* (stream = whole) counts the texts in which all four replies have the same thinking, text and calls. Content
   that is only white space does not count, because vLLM drops it from whole replies.
-- *calls* counts the texts in which all four have the calls of the fixture, with equal JSON as arguments.
+- *calls* counts the texts in which all four have the calls that `il.parse` finds, with equal JSON as arguments.
 - *well-formed* counts the same among the texts in which Interlingua finds nothing to correct. The others are malformed,
   most of them as models really wrote them. All were collected to test Interlingua, and not to test vLLM.
 

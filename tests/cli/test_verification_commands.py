@@ -197,6 +197,15 @@ def test_verify_prints_a_card_and_writes_files(cli: Cli, faulty: str) -> None:
     assert again.out == result.out
 
 
+def test_verify_repeats_its_first_request(cli: Cli, scripted: UpstreamServer) -> None:
+    overloaded = send_response("503 Busy", b'{"error": {"message": "busy"}}', "application/json", "retry-after: 0")
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
+    scripted.add("m", overloaded)
+    scripted.add("m", send_response("200 OK", json.dumps(reply).encode()))
+    result = cli("verify", "--base-url", scripted.url, "--model", "m", "--dry-run")
+    assert result.status == 0, result.err
+
+
 def test_verify_as_json_and_threshold(cli: Cli, faulty: str) -> None:
     options = ("--model", MODEL, "--limit", "10", "--modes", "whole", "--json")
     result = cli("verify", "--base-url", faulty, *options, "--fail-under", "99.5")

@@ -20,6 +20,11 @@ def test_model_ids(model: str, dialect: str) -> None:
     assert il.dialect_for(model).name == dialect
 
 
+def test_models_of_the_demo_name_their_dialect() -> None:
+    assert [il.dialect_for(f"demo/{dialect.name}") for dialect in il.dialects()] == list(il.dialects())
+    assert il.dialect_for("demo/other").name == "standard"
+
+
 def test_model_ids_of_every_dialect() -> None:
     assert sorted(MODELS) == sorted(dialect.name for dialect in il.dialects())
     assert len(IDS) == len(dict(IDS))

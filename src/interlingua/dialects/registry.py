@@ -116,6 +116,7 @@ ALL_DIALECTS = (
     hermes.LONGCAT,
     STANDARD_DIALECT,
 )
+DEMO_PREFIX = "demo/"
 DETECT_DIALECT = detection_dialect(ALL_DIALECTS)
 DIALECTS_BY_NAME = {dialect.name: dialect for dialect in (*ALL_DIALECTS, DETECT_DIALECT)}
 
@@ -135,6 +136,11 @@ def get_dialect(dialect: str | Dialect) -> Dialect:
 
 
 def dialect_for(model: str) -> Dialect:
-    """Return the dialect of this model; the standard dialect if the id is unknown."""
+    """Return the dialect of this model; the standard dialect if the id is unknown.
+
+    Models of the demo and of scripted servers are called demo/<dialect>.
+    """
     expect_type(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
+    if model.startswith(DEMO_PREFIX) and (named := DIALECTS_BY_NAME.get(model.removeprefix(DEMO_PREFIX))):
+        return named
     return next((dialect for dialect in ALL_DIALECTS if dialect.speaks(model)), STANDARD_DIALECT)

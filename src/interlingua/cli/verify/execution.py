@@ -189,8 +189,7 @@ async def _run_trials(
     if stored is not None and not header.is_same_run(stored.header):
         raise BadInput(f"{args.resume} is the log of another run", "leave out options that differ from that run")
     log = RunLog(_log_path(args, header), header, append=stored is not None)
-    policy = RetryPolicy(attempts=args.retries + 1)
-    sender = PoliteSender(client, AdaptiveLimit(args.parallel), policy)
+    sender = PoliteSender(client, AdaptiveLimit(args.parallel), _retry_policy(args))
     progress = ProgressLine()
     runner = Runner(sender, writer, target.facts.engine, target.dialect, log, progress.update, args.max_total_tokens)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.stop, "interrupted")
@@ -211,6 +210,10 @@ async def _run_trials(
         console.print_stderr(f"{share:.1f} % are right, which is less than --fail-under {args.fail_under:g}")
         return EXIT_FAILED
     return EXIT_OK
+
+
+def _retry_policy(args: argparse.Namespace) -> RetryPolicy:
+    return RetryPolicy(attempts=args.retries + 1)
 
 
 async def _only_model(plan: _Plan, session: Any) -> str:
@@ -252,7 +255,8 @@ async def _prepare_writer(
     extra = {**route.extra, **_parse_extra(args.extra)}
     settings = msgspec.structs.replace(_request_settings(args), extra=extra)
     writer = RequestWriter(route.upstream.api, route.model, profile, settings)
-    fitted, notes = await fit_settings(client, writer, KEY_HINT)
+    sender = PoliteSender(client, AdaptiveLimit(1), _retry_policy(args))
+    fitted, notes = await fit_settings(sender, writer, KEY_HINT)
     return RequestWriter(route.upstream.api, route.model, profile, fitted), notes
 
 
