@@ -371,7 +371,7 @@ def test_list_command(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         (["check", "http://127.0.0.1:9", "--patience", "0"], 2, "must be greater than 0"),
         (["check", "http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"], 2, "is not set"),
         (["check", "http://127.0.0.1:9"], 1, "cannot connect to http://127.0.0.1:9"),
-        (["check", "http://127.0.0.1:9", "--api", "soap"], 2, "invalid choice: 'soap'"),
+        (["check", "http://127.0.0.1:9", "--api", "soap"], 2, "--api: 'soap' is unknown"),
         (["serve", "--port", "99999"], 2, "99999 is not a valid port"),
     ],
 )
@@ -465,7 +465,7 @@ def test_serve_command_logs_each_request(tmp_path: Path) -> None:
 
 def banner_settings(banner: str, folder: Path) -> Upstream:
     """Return the upstream settings that the startup message recommends for Interlingua."""
-    match = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2 ", banner)
+    match = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2\n", banner, re.DOTALL)
     assert match, banner
     file = folder / match[2]
     file.write_text(match[1])

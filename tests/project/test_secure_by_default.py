@@ -28,7 +28,12 @@ from tests.support.paths import ROOT
 
 PACKAGE = ROOT / "src" / "interlingua"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-DATA_FILES = sorted((PACKAGE / "cli" / "completion").glob("interlingua.*"))
+DATA_FILES = sorted(
+    path
+    for folder in (PACKAGE / "cli" / "completion", PACKAGE / "gateway" / "inspector" / "page")
+    for path in folder.rglob("*.*")
+    if path.suffix in (".bash", ".fish", ".zsh", ".css", ".html", ".js", ".svg")
+)
 """Files of the package that are not Python code."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 KEYS = ["the-first-key-0123456789", "the-second-key-0123456789"]
@@ -84,8 +89,9 @@ RUN = {
     "interlingua/cli/gateway/run.py": "the coding agent that the user named",
     "interlingua/cli/gateway/daemon/launcher.py": "this Python with `-m interlingua serve`, for `interlingua start`",
     "interlingua/cli/gateway/daemon/process_identity.py": "`ps` with a process id, if there is no /proc",
+    "interlingua/gateway/processes/inspector_process.py": "this Python with a module of ours, for `serve --inspect`",
 }
-"""Files that start a program, and which program. None handles requests: no module of the gateway or below is listed."""
+"""Files that start a program, and which program. None of them handles requests."""
 
 
 def test_only_commands_of_the_user_start_programs() -> None:
@@ -103,21 +109,23 @@ def test_no_program_is_started_through_a_shell() -> None:
 
 
 DATABASE_FILES = ("interlingua/gateway/response_store/database.py",)
-SQL_CONSTANTS = {"_CHAIN", "_RESPONSE_COLUMNS", "columns", "table"}
+ARCHIVE_FILE = "interlingua/gateway/inspector/exchange_archive.py"
+SQL_CONSTANTS = {"_CHAIN", "_RESPONSE_COLUMNS", "_SCHEMA", "column", "columns", "table"}
 """Names in SQL statements. All of them stand for fixed text; values are placeholders."""
 
 
 def test_sql_statements_contain_no_values() -> None:
     assert [file for module, file in imported() if module in ("sqlite3", "psycopg", "sqlalchemy", "redis")] == [
+        ARCHIVE_FILE,
         *DATABASE_FILES,
         *DATABASE_FILES,
     ]
     statements = [
         node.args[0]
         for path, node in nodes()
-        if "response_store" in str(path) and isinstance(node, ast.Call) and node.args
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "execute_for_each")
-        if getattr(node.func.value, "id", "") == "transaction"
+        if path.parent.name in ("response_store", "inspector") and isinstance(node, ast.Call) and node.args
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "execute_for_each", "executescript")
+        if ast.unparse(node.func.value) in ("transaction", "connection", "self._connection")
     ]
     assert len(statements) > 20
     for statement in statements:
@@ -297,7 +305,8 @@ def test_wheel_contains_only_the_package(tmp_path: Path) -> None:
     assert not [name for name in names if name.endswith((".pth", ".so", ".pyc")) or "sitecustomize" in name]
     assert entries.split("\n\n") == [
         "[console_scripts]\ninterlingua = interlingua.cli:main",
-        "[pytest11]\ninterlingua = interlingua.testing.plugin\n",
+        "[pytest11]\ninterlingua = interlingua.testing.plugin",
+        "[sglang.srt.plugins]\ninterlingua = interlingua.integrations.sglang_plugin:register\n",
     ]
     assert len([line for line in needed if "extra ==" not in line]) <= 6
 

@@ -201,7 +201,7 @@ def test_strict_accepts_a_valid_history(name: str) -> None:
 
 def test_strict_error_has_the_path() -> None:
     history = [user("hi"), model(call("a")), user("x", Result("toolu_1"))]
-    with pytest.raises(BadRequest, match=r"^messages\[2\]\.pieces\[1\]\.id: no call has this id$"):
+    with pytest.raises(BadRequest, match=r"(?m)^messages\[2\]\.pieces\[1\]\.id: no call has this id$"):
         repair_history(request(history), strict=True)
 
 

@@ -57,10 +57,18 @@ class CassetteFiles:
         self.path = Path(path)
         self.index = index
         self._states: dict[str, tuple[int, int, int]] = {}  # of the files that are in the index
+        self._first_states = self._read_states()  # of the files that existed before this object
 
     @property
     def is_file(self) -> bool:
         return self.path.suffix in SUFFIXES
+
+    def _read_states(self) -> dict[str, tuple[int, int, int]]:
+        states = {}
+        for path in list_files(self.path) if self.path.exists() else ():
+            with suppress(FileNotFoundError):  # it was deleted meanwhile
+                states[self._name(path)] = _state(path)
+        return states
 
     def create_folder(self) -> None:
         """Create the folder for its owner only: conversations are private until they are published. Raises BadInput."""
@@ -109,7 +117,7 @@ class CassetteFiles:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(path.parent):
-                earlier = read_file(path) if path.exists() and path.stat().st_mtime >= started else []
+                earlier = read_file(path) if path.exists() and not self._is_older(path, started) else []
                 exchanges = [*_without_incomplete(earlier, exchange), exchange]
                 write_file(path, exchanges)
                 self._states[self._name(path)] = _state(path)
@@ -117,6 +125,12 @@ class CassetteFiles:
             raise BadInput(f"cannot write {path}: {error.strerror}", "check the folder and the free space") from error
         self.index.replace(self._name(path), exchanges)
         return path
+
+    def _is_older(self, path: Path, started: float) -> bool:
+        """Return whether a file was written before this time. A file that has not changed since is certainly older."""
+        written = path.stat().st_mtime
+        is_unchanged = self._first_states.get(self._name(path)) == _state(path)
+        return written < started - CLOCK_TOLERANCE_SECONDS or (written < started and is_unchanged)
 
     def _name(self, path: Path) -> str:
         return path.name if self.is_file else str(path.relative_to(self.path))

@@ -67,9 +67,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if session is None or call.when != "call" or not session.misses or session.allow_misses:
         return
     report: pytest.TestReport = outcome.get_result()
-    text = "\n\n".join(session.misses)
+    text = "\n\n".join(session.misses) + f"\n{_record_hint()}"
     if report.passed:
-        report.outcome, report.longrepr = "failed", f"{text}\n{_record_hint()}"
+        report.outcome, report.longrepr = "failed", text
     else:
         report.sections.append(("requests without a recording", text))
 

@@ -152,7 +152,7 @@ def test_page_of_a_gateway_with_keys_needs_the_operators_key() -> None:
         assert get(gateway, "/inspector/api/exchanges")[0] == 401
         assert get(gateway, "/inspector/api/exchanges", "first-key-0123456789")[0] == 401
         (exchange,) = finished(gateway, 1, "operator-key-0123456789")
-        assert exchange["key"] == "key 2"
+        assert exchange["key"] == "key-2"
         assert exchange["title"] == "my key is ***"
         for path in ("", "/request", "/export/html", "/export/curl", "/export/capture"):
             request = urllib.request.Request(

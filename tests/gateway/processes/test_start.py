@@ -138,8 +138,9 @@ def test_json_log_is_json_from_its_first_line(tmp_path: Path) -> None:
 
 def command_words(text: str, agent: str) -> list[str]:
     """Return the shell words of the command for this agent."""
-    lines = text.split(f"  {agent} ", 1)[1]
-    return shlex.split(lines[: lines.index("\n  " + ("Codex" if agent == "Claude Code" else "opencode"))])
+    match = re.search(rf"^  {agent}:\n((?: {{4}}.*\n)+)", text, re.MULTILINE)
+    assert match, text
+    return shlex.split(match[1])
 
 
 def test_startup_message_sets_all_claude_code_models(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_41_retries_are_limited_by_the_retry_budget(upstream: UpstreamServer, ga
     seconds = time.monotonic() - began
     free = 2 * RETRY_BUDGET_CAPACITY + 1.1 * seconds  # shared by all clients, and of this client alone
     assert MANY < upstream.count(model) <= MANY * 1.1 + free + 1, "three attempts for each would be 600"
-    kind = 'findings_total{kind="not-asked-again"}'
+    kind = 'findings_total{kind="not-asked-again",severity="error"}'
     assert metric(gateway, kind) > MANY / 2
 
 

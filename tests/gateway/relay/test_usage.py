@@ -207,7 +207,7 @@ def test_32_reported_usage_is_forwarded_unchanged(env: GatewayStage, api: str) -
     view = env.send(env.add_scripts(f"32-counted-{api}", stream_response(STREAM + COUNTED + up.DONE)), api)
     assert token_counts(last_usage(view.body)) == (7, 5)
     assert (view.estimated, view.log["findings"]) == (False, {})
-    assert view.log["tokens"] == {"input": 7, "output": 5, "cached": 0, "reasoning": 0}
+    assert view.log["tokens"] == {"input": 7, "output": 5, "cached": 0, "reasoning": 0, "cache_written": 0}
 
 
 def test_32_failed_reply_has_no_estimate(env: GatewayStage) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 import aiohttp
 import msgspec
 
-from interlingua.cassettes.cassette_files import CLOCK_TOLERANCE_SECONDS, CassetteFiles
+from interlingua.cassettes.cassette_files import CassetteFiles
 from interlingua.cassettes.match_rules import MatchRules
 from interlingua.cassettes.playback import Playback
 from interlingua.cassettes.recorded_exchange import RecordedExchange
@@ -78,7 +78,7 @@ class CassetteDeck:
         self._config = settings.cassettes
         self._log = log
         self._events = events
-        self._started = started - CLOCK_TOLERANCE_SECONDS if self._config.mode == "record" else 0.0
+        self._started = started if self._config.mode == "record" else 0.0
         self._dialects = ModelDialects(settings)
         self._playback = playback_of(self._config)
         self._files = CassetteFiles(self._config.dir, RecordingIndex(match_rules(self._config)))

@@ -310,7 +310,7 @@ class UpstreamFailover:
     async def _constrain(self, upstream_request: UpstreamRequest) -> UpstreamRequest:
         """Return the request with a constraint of the model, if that is allowed and possible."""
         route = upstream_request.route
-        if route.strict == "off" or upstream_request.exchange.constraint:
+        if route.strict == "off" or route.profile.constraint == "none" or upstream_request.exchange.constraint:
             return upstream_request
         return await self._translate_request(msgspec.structs.replace(route, strict="always"))
 
