@@ -63,13 +63,17 @@ def test_url(cassette_url, cassette):
     assert cassette_url == cassette.url + "/v1" == cassette.openai_url
 """
 ONE_TEST = """
-import json, os, urllib.request
+import json, os, urllib.error, urllib.request
 
 def ask(url, text):
     body = json.dumps({{"model": "hello", "messages": [{{"role": "user", "content": text}}]}}).encode()
     headers = {{"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}}
-    with urllib.request.urlopen(urllib.request.Request(url + "/chat/completions", body, headers)) as response:
-        return json.load(response)["choices"][0]["message"]["content"]
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url + "/chat/completions", body, headers)) as response:
+            return json.load(response)["choices"][0]["message"]["content"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
 
 def test_it(cassette_url):
     for text in {questions!r}:
