@@ -6,6 +6,7 @@ import json
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anthropic
@@ -66,6 +67,17 @@ def test_replay_has_the_same_bytes_on_the_same_api_and_the_same_meaning_on_other
                 for stream in (True, False):
                     replayed = post(url, wire, request_body(wire, model, stream=stream))
                     assert meaning(replayed, wire) == expected, (recorded_wire, recorded_stream, wire, stream)
+
+
+def test_replay_has_the_recorded_time_of_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time=lambda: 1_000_000_000.9, monotonic=time.monotonic)
+    body = request_body(RESPONSES, "demo/kimi_k2", stream=False)
+    with cassette_gateway(tmp_path, "record") as url:
+        monkeypatch.setattr(recording, "time", clock)
+        original = post(url, RESPONSES, body)
+    with cassette_gateway(tmp_path, "replay") as url:
+        assert post(url, RESPONSES, body).body == original.body
+    assert json.loads(original.body)["completed_at"] == 1_000_000_000
 
 
 @pytest.mark.parametrize("upstream_wire", WIRES)

@@ -67,6 +67,12 @@ class CassetteRecording:
         self._content_type = ""
         self._input_tokens = 0
         self._failure: InterlinguaError | None = None
+        self._completed = 0.0
+
+    def clock(self) -> float:
+        """Return the time, and record it: a reply of Responses contains the time at which it was complete."""
+        self._completed = time.time()
+        return self._completed
 
     # ── traffic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,7 +133,8 @@ class CassetteRecording:
             self._report(exchange.error or f"the reply is not complete ({exchange.outcome})")
 
     def _record(self, upstream: RecordedUpstream, status: int = 200, *, is_complete: bool = True) -> None:
-        completed, dialect = int(time.time()), self._route.dialect if self._route is not None else None
+        completed = int(self._completed or time.time())
+        dialect = self._route.dialect if self._route is not None else None
 
         def build() -> RecordedExchange:
             return record_exchange(

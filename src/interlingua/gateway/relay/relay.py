@@ -395,12 +395,13 @@ class Relay:
             client_request, routes = _as_recorded(client_request, replay), [replay.route]
             access = msgspec.structs.replace(access, session=replay.session or access.session)
         elif self._gateway.cassettes is not None:
-            self._start_recording(self._gateway.cassettes, client_request)
+            recording = self._start_recording(self._gateway.cassettes, client_request)
+            client_request = msgspec.structs.replace(client_request, clock=recording.clock)
         return UpstreamFailover(access, client_request, self._exchange, self._observer, self._memory), routes
 
-    def _start_recording(self, cassettes: CassetteDeck, client_request: ClientRequest) -> None:
+    def _start_recording(self, cassettes: CassetteDeck, client_request: ClientRequest) -> CassetteRecording:
         """Record the exchange. Raises CassetteMiss if only recorded replies are sent."""
-        self._recording = cassettes.start_recording(
+        self._recording = recording = cassettes.start_recording(
             wire=self._wire,
             body=client_request.body.decode(),
             headers=self._request.headers,
@@ -409,8 +410,9 @@ class Relay:
             created=client_request.created,
             exchange_id=self._exchange.id,
         )
-        observers = [observer for observer in (self._observer, self._recording) if observer is not None]
+        observers = [observer for observer in (self._observer, recording) if observer is not None]
         self._observer = ObserverGroup(*observers)
+        return recording
 
     # ── to the client ─────────────────────────────────────────────────────────────────────────────────────────────
 
