@@ -193,25 +193,31 @@ def test_what_is_accepted_is_read_as_complete_calls(dialect: Dialect, choice: st
         assert find_problems(mutated, dialect, TOOLS, choice) == [], mutated
 
 
-@pytest.mark.one_row_in(97)
-@pytest.mark.parametrize("name", HOSTILE_TOOLS)
+@pytest.mark.one_row_in(21)
 @by_dialect
-@settings(max_examples=examples(10, 3), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10, 1), suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_hostile_tools(dialect: Dialect, name: str, data: st.DataObject) -> None:
-    tools = [HOSTILE_TOOLS[name]]
-    try:
-        described = describe_reply(dialect, tools, "required")
-    except NotExpressible:
-        return
-    reply = data.draw(replies(dialect, tools, "required"))
-    try:
-        written = il.render(reply, dialect)
-    except RenderError:
-        reject()
-    if not described.notes:
-        assert Matcher(described.grammar).accepts(written) or quotes_markup(reply, dialect), written
-        assert find_problems(written, dialect, tools, "required", is_valid=False) == []
+def test_hostile_tools(dialect: Dialect, data: st.DataObject) -> None:
+    for hostile in HOSTILE_TOOLS.values():
+        try:
+            described = describe_reply(dialect, [hostile], "required")
+            reply = data.draw(replies(dialect, [hostile], "required"))
+            written = il.render(reply, dialect)
+        except (NotExpressible, RenderError):
+            continue
+        if not described.notes:
+            assert Matcher(described.grammar).accepts(written) or quotes_markup(reply, dialect), written
+            assert find_problems(written, dialect, [hostile], "required", is_valid=False) == []
+
+
+def test_text_after_a_call_on_lines_begins_on_the_next_line() -> None:
+    """The parser takes a closing marker with text behind it for a part of the last value."""
+    dialect = next(dialect for dialect in DIALECTS if dialect.name == "indented_lines")
+    call = "<<call ping>>\n<<end>>"
+    ping = {"name": "ping", "input_schema": {"type": "object", "additionalProperties": False}}
+    matcher = Matcher(describe_reply(dialect, [ping], "auto").grammar)
+    accepted = {text: matcher.accepts(call + text) for text in ("", "\nDone.", ">", " Done.", call, f"\n{call}\n")}
+    assert accepted == {"": True, "\nDone.": True, ">": False, " Done.": False, call: True, f"\n{call}\n": True}
 
 
 @pytest.mark.sampled

@@ -31,6 +31,8 @@ from interlingua.exports.matcher import Matcher
 from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.channels.grammar import Channels
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.shapes.line_params.grammar import LineParams
+from interlingua.parsing.shapes.line_params.lines import NEWLINE
 from interlingua.parsing.shapes.literals.pythonic_grammar import LIST_OPENER, Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 
@@ -155,7 +157,8 @@ class _SpanLayout:
     """Thinking in a span, then text and calls in any order.
 
     Calls without an opening marker come last, because the parser would read them as text otherwise. The markers around
-    text may be anywhere in it: the parser removes them.
+    text may be anywhere in it: the parser removes them. After a call whose closing marker needs a line of its own, text
+    begins on the next line.
     """
 
     def __init__(self, dialect: Dialect, thinking: bool, beginnings: Sequence[str]) -> None:
@@ -170,6 +173,9 @@ class _SpanLayout:
         text_markers = choice(*map(literal, dialect.text_markers))
         marked_text = [Repeat(sequence(text_markers, self._plain_text))] if dialect.text_markers else []
         self._text = sequence(self._plain_text, *marked_text)
+        self._text_after_call: Node = self._text
+        if isinstance(shape, LineParams):
+            self._text_after_call = optional(sequence(literal(NEWLINE), self._text))
         self._thinking = dialect.thinking[0] if thinking and dialect.thinking else None
 
     def text(self) -> Node:
@@ -186,17 +192,17 @@ class _SpanLayout:
     def text_or_calls(self, calls: Node, *, several: bool) -> Node:
         if self._calls_come_last:
             rest = sequence(self._text, optional(calls))
-        elif several:
+        elif several and self._text_after_call is self._text:
             rest = sequence(Repeat(sequence(self._text, calls)), self._text)
         else:
-            rest = sequence(self._text, optional(sequence(calls, self._text)))
+            rest = sequence(self._text, optional(self.from_call(calls, several=several)))
         return sequence(self._optional_thinking(), rest)
 
     def from_call(self, calls: Node, *, several: bool) -> Node:
         if self._calls_come_last:
             return calls
-        more = [Repeat(sequence(self._text, calls))] if several else []
-        return sequence(calls, *more, self._text)
+        more = [Repeat(sequence(self._text_after_call, calls))] if several else []
+        return sequence(calls, *more, self._text_after_call)
 
     def _optional_thinking(self) -> Node:
         """Return thinking before text. Its opening marker may be missing, because the prompt may contain it."""
