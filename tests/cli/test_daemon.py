@@ -148,6 +148,7 @@ def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
     assert "is not running" in user.run("stop")
 
 
+@pytest.mark.slow
 def test_gateways_with_different_names_are_independent(user: User) -> None:
     one, two = user.start("--demo", "--name", "one"), user.start("--demo", "--name", "two", "--workers", "2")
     assert one.base != two.base
@@ -181,6 +182,7 @@ def test_invalid_status_url(capsys: pytest.CaptureFixture[str], url: str) -> Non
     assert "is not an http or https URL" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) -> None:
     user.env["INTERLINGUA_KEYS"] = KEY
     user.start("--demo")
@@ -196,6 +198,7 @@ def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) ->
     assert user.run("stop")
 
 
+@pytest.mark.slow
 def test_status_describes_all_workers_and_open_circuits(user: User, upstream: UpstreamServer) -> None:
     upstream.add("k2", upstream_server.send_response("500 Oh", b"{}"))
     (user.folder / "interlingua.yaml").write_text(
@@ -227,6 +230,7 @@ def test_status_url(user: User) -> None:
     assert json.loads(user.run("status", "--url", gateway.base, "--json", status=3))["running"] is False
 
 
+@pytest.mark.slow
 def test_commands_of_the_deploy_guide_run(user: User) -> None:
     guide = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     commands = re.findall(r"(?m)^\$ interlingua (.*)$", guide.partition("## systemd")[0])
@@ -238,6 +242,7 @@ def test_commands_of_the_deploy_guide_run(user: User) -> None:
 # ── failures at start ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_concurrent_starts_give_one_gateway(user: User) -> None:
     processes = [user.popen("start", "--demo", "--port", "0") for _ in range(3)]
     output = [process.communicate(timeout=120)[1] for process in processes]
@@ -263,6 +268,7 @@ def test_invalid_settings_are_reported_before_start(user: User) -> None:
     assert not user.state.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["folder", "log", "state"])
 def test_symbolic_links_in_the_state_folder_are_not_followed(user: User, what: str) -> None:
     elsewhere = user.folder / "elsewhere"
@@ -384,6 +390,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 # ── unexpected end ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_killed_gateway_is_reported_and_can_be_started_again(user: User) -> None:
     user.start("--demo")
     facts = user.facts()
@@ -424,6 +431,7 @@ def unrelated_process() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.one_row_in(3)
 @pytest.mark.parametrize("command", ["stop", "status", "start"])
 def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, command: str) -> None:
@@ -441,6 +449,7 @@ def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, comman
     assert str(unrelated.pid) in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a boot id")
 def test_status_after_a_reboot(user: User) -> None:
     user.start("--demo")
@@ -521,6 +530,7 @@ def test_stop_waits_for_open_streams(user: User, upstream: UpstreamServer, form:
     assert errors.endswith("; all 2 open requests finished\n"), errors
 
 
+@pytest.mark.slow
 def test_stop_reports_streams_that_were_cut_off(user: User, upstream: UpstreamServer) -> None:
     model = upstream.add(
         "bg-hangs",
@@ -534,6 +544,7 @@ def test_stop_reports_streams_that_were_cut_off(user: User, upstream: UpstreamSe
     assert "error" in rest(stream).events[-1]
 
 
+@pytest.mark.slow
 def test_second_stop_ends_the_gateway_immediately(user: User, upstream: UpstreamServer) -> None:
     model = upstream.add(
         "bg-long",

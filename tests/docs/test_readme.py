@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import interlingua as il
 from interlingua.dialects.registry import get_dialect
 from tests.support.browser import run_inspect
@@ -64,6 +66,7 @@ FILES = {
 MODELS = {"data": [{"id": "Qwen/Qwen3-Coder-30B-A3B-Instruct", "owned_by": "vllm"}]}
 
 
+@pytest.mark.slow
 def test_commands_run(tmp_path: Path, upstream: UpstreamServer) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")

@@ -31,6 +31,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.S)
 
 
+@pytest.mark.slow
 def test_example_suite_runs_offline(tmp_path: Path) -> None:
     """As a user runs it: in a process of its own, without a key, and with an upstream that does not exist."""
     suite = shutil.copytree(EXAMPLE, tmp_path / "suite")

@@ -416,6 +416,7 @@ def test_check_of_gateway_with_another_upstream(
     assert "--model-prefix" in hint
 
 
+@pytest.mark.slow
 def test_gateway_that_is_still_waiting_is_not_judged(faults: UpstreamServer) -> None:
     config = f"upstreams: {{faults: {{url: '{faults.url}'}}}}\nkeepalive: 0.5\n"
     with run_gateway(config=config) as gateway:

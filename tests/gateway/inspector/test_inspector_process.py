@@ -107,6 +107,7 @@ def test_gateway_without_the_option_has_no_inspector() -> None:
         assert child_processes(gateway.process.pid, "inspector") == []
 
 
+@pytest.mark.slow
 def test_exchanges_of_all_workers_are_shown() -> None:
     with run_gateway("--demo", "--inspect", "--workers", "2") as gateway:
         texts = [f"use ls path=/{number}" for number in range(12)]

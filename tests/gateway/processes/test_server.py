@@ -311,6 +311,7 @@ def is_ready(gateway: GatewayProcess) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_42_streams_continue_if_stderr_is_a_full_pipe(upstream: UpstreamServer, tmp_path: Path) -> None:
     model = upstream.add("42-blocked", up.chat_stream("Hello"))
     with gateway_with_full_stderr(upstream, tmp_path) as gateway:
@@ -320,6 +321,7 @@ def test_42_streams_continue_if_stderr_is_a_full_pipe(upstream: UpstreamServer, 
         assert gateway.stop() == 0
 
 
+@pytest.mark.slow
 def test_42_worker_is_replaced_if_stderr_is_a_full_pipe(upstream: UpstreamServer, tmp_path: Path) -> None:
     model = upstream.add("42-crew", up.chat_stream("Hello"))
     with gateway_with_full_stderr(upstream, tmp_path, "--workers", "2") as gateway:

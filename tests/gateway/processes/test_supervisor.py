@@ -108,6 +108,7 @@ def test_workers_stop_when_their_parent_dies(upstream: UpstreamServer) -> None:
             connect(gateway)
 
 
+@pytest.mark.slow
 def test_unrelated_child_processes_are_ignored(upstream: UpstreamServer, tmp_path: Path) -> None:
     upstream.add("foreign", up.chat_stream("fine"))
     (tmp_path / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
@@ -261,6 +262,7 @@ def test_single_worker_that_hangs_prints_its_stack(upstream: UpstreamServer) -> 
         hang_one_worker(gateway)
 
 
+@pytest.mark.slow
 def test_workers_that_respond_are_not_replaced(upstream: UpstreamServer) -> None:
     with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url) + "watchdog: 2\n") as gateway:
         before = workers_of(gateway)
