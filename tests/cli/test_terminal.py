@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import pty
 import re
@@ -23,7 +22,7 @@ from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.gateway.serve import startup_message
 from interlingua.common.ansi import Style, uses_color
 from interlingua.errors import BadSetting, UsageError
-from interlingua.gateway.observability.log import TerminalFormatter
+from interlingua.gateway.observability.log_format import LogLine, TerminalFormat
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.overrides import Flags
 
@@ -123,16 +122,14 @@ def test_wrapped_lines_keep_their_layout(line: str, expected: list[str]) -> None
 
 def test_log_lines_fit_the_terminal() -> None:
     fields = {"upstream": "primary", "model": "kimi-k2", "reason": "cannot connect to http://127.0.0.1:9/v1: refused"}
-    record = logging.makeLogRecord(
-        {"msg": "upstream failing", "levelno": logging.ERROR, "created": 0.0, "fields": fields}
-    )
-    plain = TerminalFormatter(has_color=False, width=60).format(record)
+    line = LogLine(0.0, "error", "upstream failing", fields)
+    plain = TerminalFormat(has_color=False, width=60)(line)
     assert plain == (
         "1970-01-01T00:00:00.000Z upstream failing upstream=primary\n"
         '    model=kimi-k2 reason="cannot connect to\n'
         '    http://127.0.0.1:9/v1: refused"'
     )
-    coloured = TerminalFormatter(has_color=True, width=60).format(record)
+    coloured = TerminalFormat(has_color=True, width=60)(line)
     assert ANSI.sub("", coloured) == plain
     assert "\x1b[31mupstream failing" in coloured
 

@@ -61,6 +61,8 @@ _ANCHORED_PATTERNS = [
     (place.lower().encode(), re.compile(pattern)) for places, pattern in _SECRET_PATTERNS for place in places
 ]
 _ANY_ANCHOR = re.compile(b"|".join(re.escape(place) for place, _ in _ANCHORED_PATTERNS))
+_MAX_REPEATED_TEXTS, _MAX_REPEATED_CHARS = 1000, 200
+"""Number and length of the texts of log lines that are searched for secrets only once."""
 _MAX_SHORT_BYTES = 1000
 """Below this size one search for any anchor is faster than one search per anchor."""
 
@@ -78,6 +80,7 @@ class Redactor:
         )  # longest first: a secret may contain another one
         self.longest_secret_bytes = len(self._forms[0]) if self._forms else 0
         """Length of the longest secret known by value, in any encoding."""
+        self._repeated: dict[str | tuple[str, ...], str] = {}  # redacted texts of log lines, such as names of models
 
     def with_credentials(self, headers: Mapping[str, str]) -> Redactor:
         """Return a redactor that also redacts the client's key, which may be forwarded to an upstream."""
@@ -114,12 +117,32 @@ class Redactor:
         return value
 
     def redact_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Redact the fields of a message, as `redact_value` does. One search finds that there is nothing to redact."""
-        texts = _simple_texts(fields)
-        if texts is not None and self.redact_text(text := "\n".join(texts)) == text:
-            return fields
-        redacted: dict[str, Any] = self.redact_value(fields)
+        """Redact the fields of a log line, as `redact_value` does. A short text that lines repeat is searched once."""
+        names = tuple(fields)
+        if names not in self._repeated:
+            text = "\n".join(names)
+            if any(map(is_secret_name, names)) or self.redact_text(text) != text:
+                redacted: dict[str, Any] = self.redact_value(fields)
+                return redacted
+            self._remember(names, "")
+        return {name: self._redact_repeated(value) for name, value in fields.items()}
+
+    def _redact_repeated(self, value: Any) -> Any:
+        if type(value) is dict and all(type(number) is int for number in value.values()):
+            return {self._redact_repeated(name): number for name, number in value.items()}
+        if type(value) is not str:
+            return self.redact_value(value)
+        redacted = self._repeated.get(value)
+        if redacted is None:
+            redacted = self.redact_text(value)
+            if len(value) <= _MAX_REPEATED_CHARS:
+                self._remember(value, redacted)
         return redacted
+
+    def _remember(self, text: str | tuple[str, ...], redacted: str) -> None:
+        if len(self._repeated) >= _MAX_REPEATED_TEXTS:
+            self._repeated.clear()
+        self._repeated[text] = redacted
 
     def _redact_field(self, name: str, value: Any) -> Any:
         return REDACTED if isinstance(value, str) and is_secret_name(name) else self.redact_value(value)
@@ -133,23 +156,6 @@ class Redactor:
                     return True
                 start = data.find(form[:1], start + 1)
         return False
-
-
-def _simple_texts(fields: dict[str, Any]) -> list[str] | None:
-    """Return all texts in the fields, and their names; None if some field is a secret, or not text, number or table."""
-    texts = list(fields)
-    for name, value in fields.items():
-        if isinstance(value, str):
-            if is_secret_name(name):
-                return None
-            texts.append(value)
-        elif isinstance(value, dict):
-            if not all(isinstance(number, int) for number in value.values()):
-                return None
-            texts += value
-        elif value is not None and not isinstance(value, int | float):
-            return None
-    return texts
 
 
 @lru_cache(1024)

@@ -19,7 +19,8 @@ from interlingua.events import Finding, Usage
 from interlingua.gateway.observability import background_writer
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
-from interlingua.gateway.observability.log import GatewayLog, JsonFormatter, LogOutput, TextFormatter
+from interlingua.gateway.observability.log import GatewayLog, LogOutput
+from interlingua.gateway.observability.log_format import JsonFormatter, TextFormatter
 from interlingua.gateway.settings import schema as settings
 
 NOON = 1767268800.0

@@ -8,7 +8,7 @@ import os
 from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console, gateway_options
 from interlingua.errors import BadSettings, InterlinguaError, UsageError
-from interlingua.gateway.observability.log import format_json_line
+from interlingua.gateway.observability.log_format import format_json_line
 from interlingua.gateway.processes import systemd_notify
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.descriptor_limit import describe_reduced_limits, raise_descriptor_limit
