@@ -20,6 +20,7 @@ from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 
 from interlingua.gateway.aiohttp_internals import (
+    EventStreamResponse,
     SmallQueue,
     UpstreamConnection,
     UpstreamConnector,
@@ -307,6 +308,30 @@ def test_chunked_is_true_if_the_body_is_sent_in_chunks() -> None:
                 async with session.get(f"http://{host}:{port}{path}") as response:
                     assert await response.read() == b"one"
         assert chunked == {"/": True, "/plain": False}
+
+    asyncio.run(main())
+
+
+def test_headers_of_an_event_stream_are_sent_with_its_first_data() -> None:
+    assert_has(web.StreamResponse(), "_send_headers_immediately")
+
+    async def main() -> None:
+        sizes: list[int] = []
+
+        async def respond(request: web.BaseRequest) -> web.StreamResponse:
+            response = EventStreamResponse()
+            writer = await response.prepare(request)
+            assert writer is not None
+            sizes.append(writer.output_size)
+            await response.write(b"one")
+            sizes.append(writer.output_size)
+            return response
+
+        async with serving(respond) as (host, port), aiohttp.ClientSession() as session:
+            async with session.get(f"http://{host}:{port}/") as response:
+                assert await response.read() == b"one"
+        assert sizes[0] == 0
+        assert sizes[1] > 0
 
     asyncio.run(main())
 

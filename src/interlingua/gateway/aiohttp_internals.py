@@ -26,6 +26,7 @@ from yarl import URL
 from interlingua.gateway.chunk_framing import unframe_chunk
 
 __all__ = [
+    "EventStreamResponse",
     "SmallQueue",
     "UpstreamConnection",
     "UpstreamConnector",
@@ -153,6 +154,12 @@ def current_request(connection: web.RequestHandler) -> web.BaseRequest | None:
     A client that closes its sending side gets an error response to this request: aiohttp ignores the event.
     """
     return connection._current_request
+
+
+class EventStreamResponse(web.StreamResponse):
+    """Response whose headers are sent together with its first data: in one system call, and one packet."""
+
+    _send_headers_immediately = False
 
 
 def is_chunked(writer: AbstractStreamWriter) -> bool:

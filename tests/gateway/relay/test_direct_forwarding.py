@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from aiohttp.http_writer import StreamWriter
 
 from interlingua.faults.upstream.script import Step
 from interlingua.gateway.aiohttp_internals import UpstreamConnection
@@ -381,6 +382,33 @@ def test_connection_is_reused_for_the_next_stream(paths: Counter[str]) -> None:
     assert [text_of(response) for response in asyncio.run(main())] == ["".join(WORDS)] * 3
     assert paths["direct"] >= 3 * len(WORDS) // 2
     assert len(connections) == 1
+
+
+@pytest.mark.parametrize(("wire", "count"), [(CHAT, 1), (MESSAGES, 1), (RESPONSES, 2)])
+def test_short_reply_is_one_write(
+    upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch, wire: str, count: int
+) -> None:
+    """Headers, events and the end of the response are sent in one system call and one packet.
+
+    The last event of a response that is stored waits until it is durable.
+    """
+    writes: list[bytes] = []
+
+    def record(name: str) -> None:
+        original = getattr(StreamWriter, name)
+
+        def recorded(self: StreamWriter, data: Any) -> None:
+            writes.append(data if name == "_write" else b"".join(data))
+            original(self, data)
+
+        monkeypatch.setattr(StreamWriter, name, recorded)
+
+    record("_write")
+    record("_writelines")
+    upstream.add("m", up.send_headers(), up.send(up.ROLE + up.delta("hello ") + up.DONE))
+    response = ask(upstream, wire, "m")
+    assert text_of(response) == "hello "
+    assert len([data for data in writes if not data.startswith(b"POST")]) == count
 
 
 def test_unexpected_error_is_reported_to_the_client(upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch) -> None:

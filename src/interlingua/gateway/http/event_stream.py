@@ -53,7 +53,8 @@ class EventStream(ResponseStream):
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         raise NotImplementedError
 
-    async def end(self) -> web.StreamResponse:
+    async def end(self, data: bytes = b"") -> web.StreamResponse:
+        await self.write(data)
         return self.response or web.StreamResponse()
 
     def abort(self) -> None:

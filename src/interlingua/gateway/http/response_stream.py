@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from interlingua.gateway.aiohttp_internals import is_chunked, release_request_parser
+from interlingua.gateway.aiohttp_internals import EventStreamResponse, is_chunked, release_request_parser
 from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.connection_listener import GuardedConnection
 
@@ -115,11 +115,13 @@ class ResponseStream:
         if self._writer is not None:
             await self._writer.drain()
 
-    async def end(self) -> web.StreamResponse:
-        if self.response is None:
+    async def end(self, data: bytes = b"") -> web.StreamResponse:
+        """Write the last data, and the end of the response with it."""
+        if self._writer is None:
             await self._start()
         assert self.response is not None
-        await self.response.write_eof()
+        self.bytes_sent += len(data)
+        await self.response.write_eof(data)
         return self.response
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
@@ -136,9 +138,9 @@ class ResponseStream:
             self._request.transport.abort()
 
     async def _start(self) -> AbstractStreamWriter:
-        """Send the headers and return the low-level writer that `StreamResponse.write` uses."""
+        """Prepare the headers and return the low-level writer that `StreamResponse.write` uses."""
         if self.response is None:
-            self.response = web.StreamResponse(headers={**SSE_HEADERS, **self.headers})
+            self.response = EventStreamResponse(headers={**SSE_HEADERS, **self.headers})
             if self._request.version < HttpVersion11:  # HTTP/1.0 marks the end of the body by closing the connection
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)

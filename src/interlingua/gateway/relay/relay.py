@@ -433,8 +433,8 @@ class Relay:
         if self._recording is not None:
             self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
         try:
-            await self._pump(failover, reply)
-            response = await self._with_send_timeout(self._stream.end())
+            last_frames = await self._pump(failover, reply)
+            response = await self._send_last(last_frames)
         except BaseException:
             reply.discard()
             raise
@@ -444,8 +444,9 @@ class Relay:
             self._gateway.run_in_background(drain(reply.response))
         return response
 
-    async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
-        """Forward the stream. What is read from the upstream at once becomes one write to the client.
+    async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> bytes:
+        """Forward the stream up to its last frames, and return these. What is read from the upstream at once becomes
+        one write to the client.
 
         Most data is forwarded by `DirectForwarding`, and the rest here. While the client does not read, at most one
         more piece is read from the upstream, so that a slow client applies back-pressure to it.
@@ -455,7 +456,7 @@ class Relay:
         exchange.status, exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         self._memory.resize(translator.held_bytes + len(reply.initial_data))
-        await self._with_send_timeout(self._send(reply.initial_data))
+        output = reply.initial_data
         reply.initial_data, reply.returned_headers = b"", {}  # release the memory while the stream lasts
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
@@ -464,6 +465,10 @@ class Relay:
                 deadline.call_every(self._config.settings.keepalive, self._keep_alive)
                 forwarding = DirectForwarding(failover, reply, self._stream, exchange, self._observer)
                 while not translator.ended:
+                    if output or self._stream.is_full:
+                        deadline.set_timeout(CLIENT, send_timeout)
+                        await self._send(output)
+                        await self._stream.drain()
                     deadline.set_timeout(
                         "the next event",
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
@@ -478,37 +483,41 @@ class Relay:
                     if uncounted > count_after and not translator.ended:  # the last frames are sent in any case
                         self._memory.resize(translator.held_bytes + len(output))
                         uncounted, count_after = 0, max(MEMORY_COUNT_BYTES, self._memory.size // 4)
-                    if output or self._stream.is_full:
-                        deadline.set_timeout(CLIENT, send_timeout)
-                        await self._send(output)
-                        await self._stream.drain()
         except UpstreamFailed as error:
-            final_frames = reply.take_unsent() + await failover.abort(reply, f"{reply.route.name}: {error}")
-            await self._with_send_timeout(self._send(final_frames))
+            output = reply.take_unsent() + await failover.abort(reply, f"{reply.route.name}: {error}")
         except DeadlineExceeded as error:
             if error.operation == CLIENT:
                 raise
             timeout = f"{reply.route.name}: {error}"
-            final_frames = reply.take_unsent() + await failover.abort(reply, timeout, "timeout_error")
-            await self._with_send_timeout(self._send(final_frames))
+            output = reply.take_unsent() + await failover.abort(reply, timeout, "timeout_error")
         if (failure := stats.failure) is not None:
             self._exchange.outcome, self._exchange.error = (
                 "upstream-failed",
                 self._redactor.redact_text(failure.message),
             )
             failover.record_broken_stream(reply, failure.message)
+        return output
 
     def _keep_alive(self) -> None:
         self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
 
     async def _send(self, data: bytes) -> None:
+        if data:
+            await self._stream.write(await self._output(data))
+
+    async def _send_last(self, last_frames: bytes) -> web.StreamResponse:
+        """End the stream. The last frames and the end of the response are one write."""
+        data = await self._output(last_frames) if last_frames else b""
+        return await self._with_send_timeout(self._stream.end(data))
+
+    async def _output(self, data: bytes) -> bytes:
+        """Return the data that is sent to the client, and show it to the observer."""
         if self._reply is not None and self._reply.translator.tally.failure is not None:
             # An upstream may quote the API key in its error.
             data = await self._gateway.work_threads.run(self._exchange.id, len(data), self._redactor.redact_bytes, data)
-        if data:
-            if self._observer:
-                self._observer.on_sent(data)
-            await self._stream.write(data)
+        if self._observer:
+            self._observer.on_sent(data)
+        return data
 
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -528,8 +537,7 @@ class Relay:
         code = getattr(error, "code", "") or None
         final_frames = translator.abort(str(error), get_wire(self._wire).HTTP_API.error_type(error.status), code)
         unsent = self._reply.take_unsent() if self._reply else b""
-        await self._with_send_timeout(self._send(unsent + final_frames))
-        return await self._with_send_timeout(self._stream.end())
+        return await self._send_last(unsent + final_frames)
 
     def _error_body(self, error: InterlinguaError) -> bytes:
         """Return the body of an error response: the upstream's own if it is of the client's wire."""
@@ -587,7 +595,7 @@ class Relay:
 
     async def end_stream(self) -> web.StreamResponse:
         self._exchange.status = 200
-        return await self._with_send_timeout(self._stream.end())
+        return await self._send_last(b"")
 
     async def send_reply(self, reply: dict[str, Any]) -> web.StreamResponse:
         self._exchange.first_byte = time.monotonic()

@@ -104,7 +104,8 @@ class BackgroundStream(EventStream):
         await self.deliver(encode_json({"type": FAILED, "sequence_number": 0, "response": response}).decode())
         return await self.end()
 
-    async def end(self) -> web.StreamResponse:
+    async def end(self, data: bytes = b"") -> web.StreamResponse:
+        await self.write(data)
         await self._flush()
         response, exchange = self._final_response, self._exchange
         if response is not None:

@@ -32,22 +32,25 @@ class RecordingStream(ResponseStream):
         self._response: dict[str, Any] = {}
 
     async def write(self, data: bytes) -> None:
-        if len(data) > MAX_INLINE_BYTES:  # decoding the final event of a long reply would hold up other requests
-            data = await asyncio.to_thread(self._hold_final_event, data)
-        else:
-            data = self._hold_final_event(data)
-        if data:
+        if data := await self._hold_final_event_in_thread(data):
             await super().write(data)
 
     def write_now(self, data: bytes) -> bool:
         data = self._hold_final_event(data)
         return super().write_now(data) if data else self.is_full
 
-    async def end(self) -> web.StreamResponse:
+    async def end(self, data: bytes = b"") -> web.StreamResponse:
+        if data := await self._hold_final_event_in_thread(data):
+            await super().write(data)
         if self._held:
             await self._save(self._response)
-            await super().write(self._held)
-        return await super().end()
+        return await super().end(self._held)
+
+    async def _hold_final_event_in_thread(self, data: bytes) -> bytes:
+        """Hold the final event back, in a thread if it is long: decoding it would hold up other requests."""
+        if len(data) > MAX_INLINE_BYTES:
+            return await asyncio.to_thread(self._hold_final_event, data)
+        return self._hold_final_event(data)
 
     def _hold_final_event(self, data: bytes) -> bytes:
         """Return the data before the final event, and keep the rest. Each write has whole events."""
