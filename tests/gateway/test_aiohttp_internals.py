@@ -327,9 +327,12 @@ def test_headers_of_an_event_stream_are_sent_with_its_first_data() -> None:
             sizes.append(writer.output_size)
             return response
 
-        async with serving(respond) as (host, port), aiohttp.ClientSession() as session:
-            async with session.get(f"http://{host}:{port}/") as response:
-                assert await response.read() == b"one"
+        async with (
+            serving(respond) as (host, port),
+            aiohttp.ClientSession() as session,
+            session.get(f"http://{host}:{port}/") as response,
+        ):
+            assert await response.read() == b"one"
         assert sizes[0] == 0
         assert sizes[1] > 0
 
