@@ -79,9 +79,9 @@ def translated_items(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the number of items that each translation of turns had. It grows with each translation."""
     counts: list[int] = []
 
-    def counting(items: list[Json], *args: Any) -> Any:
+    def counting(items: list[Json], *args: Any, **options: Any) -> Any:
         counts.append(len(items))
-        return translate_turns(items, *args)
+        return translate_turns(items, *args, **options)
 
     monkeypatch.setattr(incremental_translation, "translate_turns", counting)
     return counts

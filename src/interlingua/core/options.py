@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from interlingua.errors import UsageError, check_field_types
 
-__all__ = ["ArgumentsPolicy", "Delivery", "Limits", "Options", "ReasoningPolicy"]
+__all__ = ["ArgumentsPolicy", "Delivery", "Limits", "Options", "ReasoningPolicy", "replace_options"]
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -120,3 +121,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         check_field_types(self)
         if self.reply_id and not _REPLY_ID.fullmatch(self.reply_id):
             raise UsageError("Options.reply_id: 1 to 64 letters and digits expected", "for example uuid4().hex")
+
+
+def replace_options(options: Options, **values: Any) -> Options:
+    """Return the options with other values, which are not checked: for values that no caller of the library has chosen.
+
+    A check of all fields takes longer than most steps of a translation.
+    """
+    replaced = copy(options)
+    for name, value in values.items():
+        msgspec.structs.force_setattr(replaced, name, value)
+    return replaced

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CALL_SIGNATURE",
     "ENVELOPE_PREFIX",
+    "ENVELOPE_PREFIXES",
     "UNSIGNED_WIRE",
     "VALUE_KEY",
     "OwnershipCheck",
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 ENVELOPE_PREFIX = "il2."
-EARLIER_PREFIXES = ("il1.",)
+ENVELOPE_PREFIXES = (ENVELOPE_PREFIX, "il1.")
 VALUE_KEY = "value"
 """Key in an envelope that contains a single value of the client's own wire and nothing else."""
 UNSIGNED_WIRE = "openai-chat"
@@ -113,7 +114,7 @@ def _encode_envelope(content: _EnvelopeContent, key: bytes) -> str:
 
 
 def is_envelope(text: str) -> bool:
-    return text.startswith((ENVELOPE_PREFIX, *EARLIER_PREFIXES))
+    return text.startswith(ENVELOPE_PREFIXES)
 
 
 def read_envelope(text: str, key: bytes) -> Reasoning | None:

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import msgspec
 
+from interlingua.common.derived_values import DerivedValues
 from interlingua.common.jsontext.codec import read_shallow_object
 from interlingua.common.schema.coercion import UNTYPED, ValueCoercion
 from interlingua.common.schema.resolver import as_mapping
@@ -329,15 +330,11 @@ class SharedTools(list[Tool]):
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         super().__init__(tools)
-        self.derived: dict[Hashable, Any] = {}
-        """Values that were derived from the tools alone and from the key."""
+        self._derived = DerivedValues()
 
     def derive(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the value that was computed for this key before, or compute it."""
-        if key not in self.derived:
-            self.derived[key] = compute()
-        value: T = self.derived[key]
-        return value
+        """Return the value that was computed for this key before, or compute it. It depends on the tools only."""
+        return self._derived.get(key, compute)
 
 
 def shared_tool_set(tools: Sequence[Tool], choice: ToolChoice | None) -> ToolSet:

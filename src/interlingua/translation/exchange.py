@@ -20,7 +20,7 @@ import msgspec
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.core.call_ids import PackedIds
-from interlingua.core.options import Options
+from interlingua.core.options import Options, replace_options
 from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool, ToolSet, shared_tool_set
 from interlingua.dialects.registry import dialect_for, get_dialect
@@ -83,7 +83,7 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
     def identify(self, options: Options) -> Options:
         """Return the options with the identity of this upstream."""
         identity = self.identity
-        return options if options.upstream == identity else msgspec.structs.replace(options, upstream=identity)
+        return options if options.upstream == identity else replace_options(options, upstream=identity)
 
 
 class RequestFields(Protocol):
@@ -174,7 +174,7 @@ class Exchange:
         self._wire = wire
         self._target = target
         self._tools = shared_tool_set(prepared.tools, prepared.tool_choice)
-        self._options = msgspec.structs.replace(
+        self._options = replace_options(
             options,
             taken_ids=PackedIds.pack(prepared.taken_ids) if prepared.taken_ids else (),
             echo={**prepared.echo, **options.echo},
@@ -201,7 +201,7 @@ class Exchange:
             input_tokens: Estimated input tokens, see `Options.input_tokens`.
             max_body_bytes: Limit for a reply that has to be buffered.
         """
-        options = msgspec.structs.replace(self._options, input_tokens=input_tokens) if input_tokens else self._options
+        options = replace_options(self._options, input_tokens=input_tokens) if input_tokens else self._options
         target = self._target
         translator = Translator(target.api, self._wire, target.dialect, self._model, self._tools, options)
         is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)

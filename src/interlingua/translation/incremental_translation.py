@@ -261,9 +261,11 @@ class IncrementalTranslation:
 
     def _translate_parts(self, parts: list[_Part], start: _Start, context: TurnContext) -> list[TranslatedTurns]:
         translated: list[TranslatedTurns] = []
-        state = start.state
+        state, position = start.state, start.source_end
         for part in parts:
-            turns = translate_turns(part.items, state, context)
+            encoded, position = self._source[position : part.source_end], part.source_end
+            may_have_seals = self._context.source.REASONING_FIELDS.may_occur_in(encoded)
+            turns = translate_turns(part.items, state, context, may_have_seals=may_have_seals)
             if not turns.messages:
                 raise NotResumable  # the end of the conversation is unknown
             state = replace(turns.state, measure=self._cache.measure(state.measure, part.items, self._model))

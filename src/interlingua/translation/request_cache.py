@@ -12,7 +12,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -34,6 +34,9 @@ __all__ = [
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 MAX_CONVERSATIONS_PER_KEY = 256
 """Conversations with the same key: they are compared one by one."""
+MAX_PROMPTS = 16
+MAX_PROMPT_BYTES = 64 * 1024
+"""Size up to which the measure of a system prompt is kept."""
 MAX_CUTS = 8
 """Places of a conversation at which the translation can resume: the last ones, because agents change little else."""
 MAX_TOOL_LISTS = 16
@@ -49,6 +52,7 @@ PROBE_BYTES = 64
 """Bytes before a cut that are compared first."""
 
 CacheKey: TypeAlias = Hashable
+T = TypeVar("T")
 Measure: TypeAlias = Callable[[Any, list[Json], str], Any]
 
 
@@ -143,6 +147,7 @@ class RequestCache:
         """Approximate memory of the conversations and their tools in bytes."""
         self._lock = threading.Lock()
         self._tool_lists: list[tuple[str, SharedToolList]] = []  # with their clients, the most recently used last
+        self._prompts: list[tuple[tuple[str, str, bytes], Any]] = []  # keys and measures, the most recent ones last
         # By id(), with the key and the size in bytes.
         self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation, int]] = OrderedDict()
         self._by_key: dict[CacheKey, _SameKey] = {}
@@ -181,6 +186,21 @@ class RequestCache:
             self._tool_lists.append((owner, shared))
             del self._tool_lists[:-MAX_TOOL_LISTS]
         return shared
+
+    def measure_prompt(self, owner: str, model: str, encoded: bytes, measure: Callable[[], T]) -> T:
+        """Return the measure of the system prompt in this JSON of this client, which is computed once."""
+        key = owner, model, encoded
+        with self._lock:
+            for known, size in reversed(self._prompts):
+                if known == key:
+                    result: T = size
+                    return result
+        result = measure()
+        if len(encoded) <= MAX_PROMPT_BYTES:
+            with self._lock:
+                self._prompts.append((key, result))
+                del self._prompts[:-MAX_PROMPTS]
+        return result
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 

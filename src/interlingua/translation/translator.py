@@ -503,6 +503,8 @@ class Translator:
 
     def _sign_chunk(self, decoded: DecodedChunk, message: sse.SseMessage) -> tuple[DecodedChunk, bytes]:
         """Put the upstream's name into the reasoning that only this upstream can read."""
+        if not self._source.REASONING_FIELDS.may_occur_in(message.raw):
+            return decoded, message.raw
         chunk = reasoning_fields.sign_reasoning(decoded.chunk, self._source.REASONING_FIELDS, self._options)
         if chunk is decoded.chunk:
             return decoded, message.raw

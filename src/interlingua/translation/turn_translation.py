@@ -98,13 +98,16 @@ class _Turns(msgspec.Struct, frozen=True):
     keeps_item_count: bool = True
 
 
-def translate_turns(items: list[Json], before: ConversationState, context: TurnContext) -> TranslatedTurns:
+def translate_turns(
+    items: list[Json], before: ConversationState, context: TurnContext, *, may_have_seals: bool
+) -> TranslatedTurns:
     """Translate complete turns of a conversation.
 
     Args:
         items: The items of the client's request.
         before: State of the conversation before these turns.
         context: Context of the request.
+        may_have_seals: Whether the items may have signed or encrypted thinking.
 
     Raises:
         NotResumable: The turns can be translated only together with the rest of the request.
@@ -112,11 +115,13 @@ def translate_turns(items: list[Json], before: ConversationState, context: TurnC
     """
     wire, options = context.request.source, context.request.options
     body = {wire.TRAITS.conversation_field: items}
-    seal_bytes = reasoning_fields.check_unpacked_size(
-        body, wire.REASONING_FIELDS, options.seal_key, options.limits.seals, before.seal_bytes
-    )
+    seal_bytes = before.seal_bytes
+    if may_have_seals:
+        seal_bytes = reasoning_fields.check_unpacked_size(
+            body, wire.REASONING_FIELDS, options.seal_key, options.limits.seals, seal_bytes
+        )
     translate = _translate_same_wire if context.request.same_wire else _translate_across
-    turns = translate(body, before, context)
+    turns = translate(body, before, context, may_have_seals=may_have_seals)
     messages = turns.request.messages
     if turns.request.system or (messages and messages[0].role == (before.last_role or "system")):
         raise NotResumable  # some messages belong to those before
@@ -135,13 +140,15 @@ def translate_turns(items: list[Json], before: ConversationState, context: TurnC
     return TranslatedTurns(turns.items, messages, state)
 
 
-def _translate_across(body: Json, before: ConversationState, context: TurnContext) -> _Turns:
+def _translate_across(body: Json, before: ConversationState, context: TurnContext, *, may_have_seals: bool) -> _Turns:
     """Translate turns to another wire."""
     request_context, first = context.request, before.item_count
     source, target, options = request_context.source, request_context.target, request_context.options
     items: list[Json] = body[source.TRAITS.conversation_field]
     original = context.complete(_codec(source).read(items, options, first))
-    signatures = reasoning_fields.unreadable_signatures(body, source.REASONING_FIELDS, options.seal_key, first)
+    signatures: list[Finding] = []
+    if may_have_seals:
+        signatures = reasoning_fields.unreadable_signatures(body, source.REASONING_FIELDS, options.seal_key, first)
     messages, history, calls = repair_turns(original, before.calls, request_context.strict)
     profile = profile_for_model(request_context.profile, context.model)
     adapt_context = request_context.adapt_context(profile, before.adapted)
@@ -159,19 +166,23 @@ def _translate_across(body: Json, before: ConversationState, context: TurnContex
     return _Turns(original, request, written, calls, adapted_turns(request, adapt_context), findings)
 
 
-def _translate_same_wire(body: Json, before: ConversationState, context: TurnContext) -> _Turns:
+def _translate_same_wire(
+    body: Json, before: ConversationState, context: TurnContext, *, may_have_seals: bool
+) -> _Turns:
     """Prepare turns for an upstream on the same wire, and keep everything that needs no change."""
     request_context, first = context.request, before.item_count
     wire, options = request_context.source, request_context.options
     field, codec = wire.TRAITS.conversation_field, _codec(wire)
-    restored, signatures = reasoning_fields.restore_reasoning(
-        body,
-        wire.REASONING_FIELDS,
-        options.seal_key,
-        request_context.is_own_signature,
-        request_context.profile.own_seals,
-        first,
-    )
+    restored, signatures = body, list[Finding]()
+    if may_have_seals or request_context.profile.own_seals:
+        restored, signatures = reasoning_fields.restore_reasoning(
+            body,
+            wire.REASONING_FIELDS,
+            options.seal_key,
+            request_context.is_own_signature,
+            request_context.profile.own_seals,
+            first,
+        )
     incoming: list[Json] = restored[field]
     original = context.complete(codec.read(body[field] if signatures else incoming, options, first))
     parsed = original

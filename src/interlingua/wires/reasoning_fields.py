@@ -16,6 +16,7 @@ import msgspec
 from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import (
+    ENVELOPE_PREFIXES,
     VALUE_KEY,
     OwnershipCheck,
     is_envelope,
@@ -70,6 +71,10 @@ class ReasoningFields(msgspec.Struct, frozen=True, kw_only=True):
     """Function that restores the objects in a message, for a wire whose messages contain the text in another field too.
     It takes the message, its path, and the function that restores an object. The upstream accepts the text without the
     objects, so they may be missing."""
+
+    def may_occur_in(self, encoded: bytes) -> bool:
+        """Return whether JSON may have a signature or an envelope. Most requests and chunks have none."""
+        return any(map(encoded.__contains__, _signature_marks(tuple(self.signature_fields.values()))))
 
     def signature_of(self, node: Json) -> tuple[str, str]:
         """Return the name of the object's signature field and its value; "" for each that the object does not have."""
@@ -250,6 +255,12 @@ def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: ObjectRewrite, fir
         if _has_node(body, path):
             [body] = rewrite_path(body, _steps(path), "", rewrite, first)
     return body
+
+
+@cache
+def _signature_marks(fields: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Return the bytes of which JSON with a signature has at least one. Characters of a name can be escaped."""
+    return tuple(f'"{field}"'.encode() for field in fields) + tuple(map(str.encode, ENVELOPE_PREFIXES)) + (b"\\u",)
 
 
 @cache

@@ -224,8 +224,8 @@ class Metrics:
         self._reads.add(exchange.reads)
         if exchange.calls:
             self._calls.add(exchange.calls, exchange.dialect)
-        for finding_kind, count in Counter(finding.kind for finding in exchange.findings).items():
-            self._findings.add(count, finding_kind, severity_of(finding_kind))
+        for finding in exchange.findings:
+            self._findings.add(1, finding.kind, severity_of(finding.kind))
         for attempt in exchange.failed_attempts:
             model = self._model_labels.label(attempt.model, is_rejected=attempt.kind in REJECTED_KINDS)
             self._upstream_errors.add(1, attempt.upstream, model, attempt.kind)

@@ -341,8 +341,8 @@ class UpstreamFailover:
         try:
             with MovingDeadline() as deadline:
                 if self._client_request.stream:
-                    deadline.set_final_timeout("the stream", timeouts.stream)
                     deadline.set_timeout("the first event", timeouts.first_event)
+                    deadline.set_final_timeout("the stream", timeouts.stream)
                 else:
                     deadline.set_final_timeout("the reply", timeouts.total)
                 reply = await self._post(upstream_request)

@@ -461,8 +461,8 @@ class Relay:
         uncounted, count_after = 0, MEMORY_COUNT_BYTES
         try:
             with MovingDeadline(exchange.received_bytes) as deadline:
-                deadline.set_final_timeout("the stream", reply.route.timeouts.stream)
                 deadline.call_every(self._config.settings.keepalive, self._keep_alive)
+                deadline.set_final_timeout("the stream", reply.route.timeouts.stream)
                 forwarding = DirectForwarding(failover, reply, self._stream, exchange, self._observer)
                 while not translator.ended:
                     if output or self._stream.is_full:

@@ -19,7 +19,8 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.server_tools.request_tools import (
     find_server_tools,
     given_texts,
-    may_have_server_tools,
+    has_server_tools,
+    may_be_server_tools,
     reports_missing_search,
     runs_server_tools,
     start_rounds,
@@ -42,7 +43,7 @@ async def find_tools_to_run(
     """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
     undecoded, wire = client_request.body.undecoded, client_request.wire
     encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
-    if undecoded is not None and not may_have_server_tools(wire, encoded):
+    if undecoded is not None and not _may_have_server_tools(gateway, client_request, encoded):
         return {}
     is_same_wire = route.upstream.api == wire
     if is_same_wire and runs_server_tools(wire, route.profile):
@@ -60,6 +61,16 @@ async def find_tools_to_run(
     is_offered = settings.web_search.engine != "off" or (reports_missing_search(wire) and not is_same_wire)
     web_access = _web_access(gateway, settings, client_request, exchange_id) if is_offered else None
     return find_server_tools(wire, tools, web_access)
+
+
+def _may_have_server_tools(gateway: GatewayState, client_request: ClientRequest, encoded: bytes) -> bool:
+    """Return whether it is worth decoding these tools. The gateway knows it of tools that it has seen before."""
+    if not has_server_tools(client_request.wire):
+        return False
+    known = gateway.request_cache.find_tools(client_request.client_id, encoded)
+    if known is None:
+        return may_be_server_tools(encoded)
+    return known.derive(may_be_server_tools, lambda: may_be_server_tools(encoded))
 
 
 def _web_access(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from interlingua.captures.capture_format import RouteFacts
-from interlingua.core.options import Options
+from interlingua.core.options import Options, replace_options
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.routing.routes import Route
@@ -37,6 +37,9 @@ from interlingua.wires.requests.shared_tools import SharedToolList
 __all__ = ["ClientRequest", "RequestPreparation", "UpstreamRequest"]
 
 
+DEFAULT_OPTIONS = Options()
+PROMPT_FIELDS = ("system", "instructions")
+"""Fields of the wires for the system prompt."""
 REPLY_LIMIT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """Fields of the wires that limit the tokens of a reply."""
 
@@ -134,8 +137,7 @@ class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
 
         @cache
         def estimate() -> int:
-            prompt = measure_prompt([request.get("system"), request.get("instructions")], self.route.model)
-            return request_tokens(conversation, prompt, _measure_shared(tools))
+            return request_tokens(conversation, self._measure_prompt(), _measure_shared(tools))
 
         def fit(measured: ConversationSize, decoded_tools: list[Any]) -> Profile:
             nonlocal route, conversation, tools
@@ -178,7 +180,8 @@ class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _options(self) -> Options:
         client_request, route = self.client_request, self.route
-        return Options(
+        return replace_options(
+            DEFAULT_OPTIONS,
             upstream=route.target.identity,
             prefill=route.prefill,
             delivery=route.delivery,
@@ -209,6 +212,15 @@ class RequestPreparation(msgspec.Struct, frozen=True, dict=True):
             lambda: self.calibration.apply_correction(estimate(), *names),
         )
 
+    def _measure_prompt(self) -> ConversationSize:
+        """Return the size of the system prompt, apart from messages of the conversation."""
+        body, owner, model = self.client_request.body, self.client_request.client_id, self.route.model
+        assert body.undecoded is not None, "a request that is decoded as a whole is measured as a whole"
+        encoded = b"\n".join(map(body.undecoded.encoded, PROMPT_FIELDS))
+        return self.cache.measure_prompt(
+            owner, model, encoded, lambda: measure_prompt([*map(body.get, PROMPT_FIELDS)], model)
+        )
+
     def _estimate_input_tokens(self, route: Route, estimate: Callable[[], int]) -> int:
         """Estimate the input tokens to report to the client; 0 if the client does not want usage.
 
@@ -236,10 +248,7 @@ def _measure_shared(tools: list[Any]) -> ConversationSize:
     """Return the size of a list of tools, which is measured once if requests share it."""
     if not isinstance(tools, SharedToolList):
         return measure_tools(tools)
-    if tools.measure is None:
-        tools.measure = measure_tools(tools)
-    size: ConversationSize = tools.measure
-    return size
+    return tools.derive(measure_tools, lambda: measure_tools(tools))
 
 
 def _requests_usage(body: RequestBody) -> bool:

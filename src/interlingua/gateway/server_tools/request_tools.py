@@ -14,7 +14,8 @@ from interlingua.upstreams.profile import UNKNOWN, Profile
 __all__ = [
     "find_server_tools",
     "given_texts",
-    "may_have_server_tools",
+    "has_server_tools",
+    "may_be_server_tools",
     "reports_missing_search",
     "runs_server_tools",
     "start_rounds",
@@ -26,9 +27,14 @@ _TYPE_STARTS = (b'"tool_search', b'"web_search', b'"web_fetch')
 """Start of the types of such tools, as JSON. Nearly all requests have none of them, which is found out at once."""
 
 
-def may_have_server_tools(wire: str, encoded_tools: bytes) -> bool:
+def has_server_tools(wire: str) -> bool:
+    """Return whether the API has tools that the gateway can run."""
+    return wire in _FINDERS
+
+
+def may_be_server_tools(encoded_tools: bytes) -> bool:
     """Return whether it is worth decoding these tools to look for tools that the gateway runs."""
-    return wire in _FINDERS and any(start in encoded_tools for start in _TYPE_STARTS)
+    return any(start in encoded_tools for start in _TYPE_STARTS)
 
 
 def find_server_tools(wire: str, tools: Any, web: WebAccess | None) -> dict[str, ServerTool]:

@@ -94,11 +94,10 @@ def _echo_instructions(instructions: str) -> str | _SharedJson:
 
 
 def _echo_tools(tools: list[Any]) -> msgspec.Raw:
-    if not isinstance(tools, SharedToolList):
+    def encode() -> msgspec.Raw:
         return msgspec.Raw(encode_json([_complete_tool(tool) for tool in tools]))
-    if tools.echo is None:
-        tools.echo = msgspec.Raw(encode_json([_complete_tool(tool) for tool in tools]))
-    return tools.echo
+
+    return tools.derive(_echo_tools, encode) if isinstance(tools, SharedToolList) else encode()
 
 
 def _complete_tool(tool: Any) -> Any:

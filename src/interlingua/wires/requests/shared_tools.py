@@ -6,13 +6,14 @@ from it, and what is written for that, is kept with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from interlingua.common.derived_values import DerivedValues
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.common.jsontext.value_count import count_separators
 from interlingua.core.findings import FindingCollector
@@ -22,6 +23,8 @@ from interlingua.events import Finding
 
 __all__ = ["SharedToolList", "tools_digest", "write_shared"]
 
+T = TypeVar("T")
+
 
 class SharedToolList(list[Any]):
     """The list of tools in the JSON of requests. No code may modify it or its contents."""
@@ -30,12 +33,11 @@ class SharedToolList(list[Any]):
         super().__init__(tools)
         self.source = source
         """The client's JSON."""
-        self.read: tuple[SharedTools, list[dict[str, Any]]] | None = None
-        """The tools that the client runs, and the hosted tools; None until they are read."""
-        self.measure: Any = None
-        """Any measure of the tools, for the code that shares them."""
-        self.echo: msgspec.Raw | None = None
-        """The list as replies repeat it; None until one does."""
+        self._derived = DerivedValues()
+
+    def derive(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value that was computed for this key before, or compute it. It depends on the list only."""
+        return self._derived.get(key, compute)
 
     @cached_property
     def digest(self) -> bytes:

@@ -19,10 +19,12 @@ def read_tools(fields: ObjectReader, key: str = "tools") -> tuple[list[Tool], li
     shared = fields.get(key)
     if not isinstance(shared, SharedToolList):
         return _read_tools(fields, key)
-    if shared.read is None:
-        tools, hosted = _read_tools(fields, key)
-        shared.read = SharedTools(tools), hosted
-    return shared.read
+    return shared.derive(read_tools, lambda: _read_shared_tools(fields, key))
+
+
+def _read_shared_tools(fields: ObjectReader, key: str) -> tuple[list[Tool], list[dict[str, Any]]]:
+    tools, hosted = _read_tools(fields, key)
+    return SharedTools(tools), hosted
 
 
 def _read_tools(fields: ObjectReader, key: str) -> tuple[list[Tool], list[dict[str, Any]]]:
