@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 Json: TypeAlias = dict[str, Any]
+MAX_SEARCHED_BYTES = 4096
 EACH_ITEM = "*"
 """Step of a path that means every item of a list."""
 
@@ -73,8 +74,11 @@ class ReasoningFields(msgspec.Struct, frozen=True, kw_only=True):
     objects, so they may be missing."""
 
     def may_occur_in(self, encoded: bytes) -> bool:
-        """Return whether JSON may have a signature or an envelope. Most requests and chunks have none."""
-        return any(map(encoded.__contains__, _signature_marks(tuple(self.signature_fields.values()))))
+        """Return whether JSON may have a signature or an envelope. Most requests and chunks have none.
+
+        Long JSON is not searched: visiting the objects that may have one takes less time.
+        """
+        return len(encoded) > MAX_SEARCHED_BYTES or any(map(encoded.__contains__, _signature_marks(tuple(self.signature_fields.values()))))
 
     def signature_of(self, node: Json) -> tuple[str, str]:
         """Return the name of the object's signature field and its value; "" for each that the object does not have."""
