@@ -7,6 +7,7 @@ A failure means that the installed aiohttp has changed. Adapt `gateway/aiohttp_i
 from __future__ import annotations
 
 import asyncio
+import gc
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,6 +33,7 @@ from interlingua.gateway.aiohttp_internals import (
     release_metadata,
     release_raw_headers,
     release_request_parser,
+    release_response_headers,
     replace_queues,
     request_count,
     restore_parser,
@@ -263,18 +265,19 @@ def test_whole_chunks_bypass_the_parser(headers: bytes, reads: list[bytes], dire
             connection, content = upstream_connection(response), response.content
             assert connection is not None
 
-            def take_chunk(data: bytes) -> bool:
-                nonlocal body
-                assert_has(content, "total_bytes")
-                taken.append(data)
-                body += data
-                return True
+            class Receiver:
+                def receive_chunk(self, data: bytes) -> bool:
+                    nonlocal body
+                    assert_has(content, "total_bytes")
+                    taken.append(data)
+                    body += data
+                    return True
 
-            def take_buffer() -> None:
-                nonlocal body
-                body += take_buffered(content, 10_000) or b""
+                def receive_progress(self) -> None:
+                    nonlocal body
+                    body += take_buffered(content, 10_000) or b""
 
-            connection.on_progress, connection.on_chunk = take_buffer, take_chunk
+            connection.receiver = Receiver()
             may_send.set()
             await wait_until(lambda: content.is_eof() or content.exception() is not None, "the body ends")
         for writer in connections:
@@ -325,6 +328,9 @@ def test_headers_of_an_event_stream_are_sent_with_its_first_data() -> None:
             sizes.append(writer.output_size)
             await response.write(b"one")
             sizes.append(writer.output_size)
+            assert_has(response, "_headers")
+            release_response_headers(response)
+            assert not response.headers
             return response
 
         async with (
@@ -466,6 +472,41 @@ def test_body_can_be_read_after_its_headers_are_released() -> None:
             assert not response.headers
             assert not response.raw_headers
             assert len(await response.read()) == 1_000_000
+
+    asyncio.run(main())
+
+
+def test_headers_are_released_from_the_parser_of_a_connection() -> None:
+    may_end = asyncio.Event()
+
+    async def respond(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"x-number": request.path})
+        await response.prepare(request)
+        await response.write(b"one")
+        await may_end.wait()
+        may_end.clear()
+        return response
+
+    def kept_texts(response: aiohttp.ClientResponse) -> list[str]:
+        connection = upstream_connection(response)
+        assert connection is not None
+        assert_has(connection, "_parser")
+        lists = [value for value in gc.get_referents(connection._parser) if type(value) is list]
+        return [str(pair) for pairs in lists for pair in pairs]
+
+    async def main() -> None:
+        async with (
+            serving(respond) as (host, port),
+            aiohttp.ClientSession(connector=UpstreamConnector(limit=1)) as session,
+        ):
+            for path in ("/first", "/second"):  # on the same connection
+                async with session.get(f"http://{host}:{port}{path}") as response:
+                    assert response.headers["x-number"] == path
+                    assert any(path in text for text in kept_texts(response)), "aiohttp does not keep them any more"
+                    release_metadata(response)
+                    assert kept_texts(response) == []
+                    may_end.set()
+                    assert await response.read() == b"one"
 
     asyncio.run(main())
 
@@ -665,9 +706,15 @@ def test_progress_of_a_connection_is_reported(how_it_ends: str) -> None:
             assert connection is not None, "the connection must be in use until the body is received"
             assert_has(content, "_size")
             states: list[tuple[int, bool]] = []
-            connection.on_progress = lambda: states.append(
-                (buffered_size(content), content.is_eof() or content.exception() is not None)
-            )
+
+            class Receiver:
+                def receive_chunk(self, content: bytes) -> bool:  # noqa: ARG002
+                    return False
+
+                def receive_progress(self) -> None:
+                    states.append((buffered_size(content), content.is_eof() or content.exception() is not None))
+
+            connection.receiver = Receiver()
             await wait_until(lambda: bool(states), "data must be reported")
             if how_it_ends == "error":
                 connection.set_exception(aiohttp.ClientConnectionError("failed"))
@@ -676,7 +723,7 @@ def test_progress_of_a_connection_is_reported(how_it_ends: str) -> None:
             if how_it_ends == "end of the body":
                 assert states[1] == (6, True)
                 assert upstream_connection(response) is None
-            connection.on_progress = None
+            connection.receiver = None
         for writer in connections:
             writer.transport.abort()
         server.close()

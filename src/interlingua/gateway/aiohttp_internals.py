@@ -7,9 +7,9 @@ releases with which `tests/gateway/test_aiohttp_internals.py` passes, which has 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import gc
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -26,6 +26,7 @@ from yarl import URL
 from interlingua.gateway.chunk_framing import unframe_chunk
 
 __all__ = [
+    "BodyReceiver",
     "EventStreamResponse",
     "SmallQueue",
     "UpstreamConnection",
@@ -38,6 +39,7 @@ __all__ = [
     "release_metadata",
     "release_raw_headers",
     "release_request_parser",
+    "release_response_headers",
     "replace_queues",
     "request_count",
     "restore_parser",
@@ -49,6 +51,7 @@ __all__ = [
 
 MAX_INTERIM_RESPONSES = 100
 NO_HEADERS: CIMultiDictProxy[str] = CIMultiDictProxy(CIMultiDict())
+SENT_HEADERS: CIMultiDict[str] = CIMultiDict()
 NO_REQUEST_INFO = RequestInfo(URL(), "", NO_HEADERS, URL())
 
 # CPython stores the attributes of an object compactly if its class got to know them early: an attribute that only the
@@ -79,6 +82,19 @@ def release_metadata(response: aiohttp.ClientResponse) -> None:
     """Release the headers of a response and of its request, which aiohttp would keep as long as the body lasts."""
     response._headers, response._raw_headers, response._request_info = NO_HEADERS, (), NO_REQUEST_INFO
     response._cache.clear()
+    connection = upstream_connection(response)
+    if connection is not None and connection._parser is not None:
+        _release_parsed_headers(connection._parser)
+
+
+def _release_parsed_headers(parser: object) -> None:
+    """Release the headers that the parser of a connection keeps until the next response, in two lists of pairs.
+
+    The attributes of the compiled parser cannot be read in Python, but the garbage collector knows the lists.
+    """
+    for value in gc.get_referents(parser):
+        if type(value) is list and value and isinstance(value[0], tuple) and isinstance(value[0][0], str | bytes):
+            value.clear()
 
 
 def release_raw_headers(connection: web.RequestHandler) -> None:
@@ -86,6 +102,11 @@ def release_raw_headers(connection: web.RequestHandler) -> None:
     for position, (message, body) in enumerate(connection._messages):
         if isinstance(message, RawRequestMessage):
             connection._messages[position] = message._replace(raw_headers=()), body
+
+
+def release_response_headers(response: web.StreamResponse) -> None:
+    """Release the headers of a response to a client, which are sent."""
+    response._headers = SENT_HEADERS
 
 
 def release_request_parser(request: web.BaseRequest) -> None:
@@ -222,6 +243,19 @@ def _has_added_chunk(body: aiohttp.StreamReader, added_size: int, data: bytes) -
     return content is not None and added_size == len(content) and bool(body._buffer) and body._buffer[-1] == content
 
 
+class BodyReceiver(Protocol):
+    """Receiver of the body of a response, while no task waits for it in `content.readany`."""
+
+    def receive_chunk(self, content: bytes) -> bool:
+        """Take the content of a chunk instead of aiohttp's parser, if a read is just one chunk. Return False to leave
+        the chunk to the parser."""
+        ...
+
+    def receive_progress(self) -> None:
+        """Handle what aiohttp has read, or the end or failure of the connection."""
+        ...
+
+
 class UpstreamConnection(ResponseHandler):
     """Connection to an upstream that is reused only if the upstream sent nothing but the requested responses.
 
@@ -232,26 +266,21 @@ class UpstreamConnection(ResponseHandler):
     `MAX_INTERIM_RESPONSES` are an error.
 
     A read that is just one chunk of a chunked body need not go through aiohttp's parser and the buffer of the body: see
-    `on_chunk`. That is a third of the CPU time per token.
+    `BodyReceiver`. That is a third of the CPU time per token.
 
     Reading is resumed only if it is paused. Since version 3.14, aiohttp resumes the connection after every read, paused
     or not, and runs its parser on the remaining data. That is a tenth of the CPU time per token.
     """
 
     # An object with more than 30 attributes outside of slots needs 1.5 KB more, and aiohttp has 21 of them.
-    __slots__ = ("_is_between_chunks", "_status_lines", "is_idle", "on_chunk", "on_progress")
+    __slots__ = ("_is_between_chunks", "_status_lines", "is_idle", "receiver")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._buffer = SmallQueue()  # type: ignore[assignment]
         self.is_idle = True
         """True as long as no request waits for a response."""
-        self.on_progress: Callable[[], None] | None = None
-        """Called after each read, and at the end or failure of the connection, while no task waits in
-        `content.readany`."""
-        self.on_chunk: Callable[[bytes], bool] | None = None
-        """Called with the content of a chunk, instead of aiohttp's parser, if a read is just one chunk. Returns whether
-        it has taken the content; otherwise the parser gets the chunk. Only used together with `on_progress`."""
+        self.receiver: BodyReceiver | None = None
         self._is_between_chunks = False  # whether aiohttp's parser waits for the size of the next chunk
         self._status_lines = 0  # that have arrived since the request was sent
 
@@ -262,9 +291,9 @@ class UpstreamConnection(ResponseHandler):
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_between_chunks and self.on_chunk is not None:
+        if self._is_between_chunks and self.receiver is not None:
             content = unframe_chunk(data)
-            if content is not None and self.on_chunk(content):
+            if content is not None and self.receiver.receive_chunk(content):
                 return
         self._feed_parser(data)
 
@@ -274,14 +303,14 @@ class UpstreamConnection(ResponseHandler):
         elif self._payload is None and self._has_too_many_status_lines(data):
             self.set_exception(aiohttp.ClientConnectionError("too many interim responses (status 1xx)"))
             self.close()
-        elif self.on_progress is None or self._payload is None:
+        elif self.receiver is None or self._payload is None:
             self._is_between_chunks = False
             super().data_received(data)
         else:
             body, size_before = self._payload, self._payload.total_bytes
             super().data_received(data)
             self._is_between_chunks = _has_added_chunk(body, body.total_bytes - size_before, data)
-            self.on_progress()
+            self._report_progress()
 
     def close(self) -> None:
         """Close the connection, and drop a response that nobody will take: aiohttp would keep it in a cycle."""
@@ -290,8 +319,11 @@ class UpstreamConnection(ResponseHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        if self.on_progress is not None:
-            self.on_progress()
+        self._report_progress()
+
+    def _report_progress(self) -> None:
+        if self.receiver is not None:
+            self.receiver.receive_progress()
 
     def _has_too_many_status_lines(self, data: bytes) -> bool:
         self._status_lines += data.count(b"HTTP/1.")
@@ -303,8 +335,7 @@ class UpstreamConnection(ResponseHandler):
         body = self._payload
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(aiohttp.ClientPayloadError(str(exc)))
-        if self.on_progress is not None:
-            self.on_progress()
+        self._report_progress()
 
     def is_connected(self) -> bool:
         """Return whether the connection can be used. The connector calls it before it reuses an idle connection."""

@@ -78,7 +78,9 @@ class ReasoningFields(msgspec.Struct, frozen=True, kw_only=True):
 
         Long JSON is not searched: visiting the objects that may have one takes less time.
         """
-        return len(encoded) > MAX_SEARCHED_BYTES or any(map(encoded.__contains__, _signature_marks(tuple(self.signature_fields.values()))))
+        return len(encoded) > MAX_SEARCHED_BYTES or any(
+            map(encoded.__contains__, _signature_marks(tuple(self.signature_fields.values())))
+        )
 
     def signature_of(self, node: Json) -> tuple[str, str]:
         """Return the name of the object's signature field and its value; "" for each that the object does not have."""

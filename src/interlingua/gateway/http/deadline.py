@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from contextvars import Context
 from types import TracebackType
 
 __all__ = ["DeadlineExceeded", "MovingDeadline"]
@@ -12,6 +13,8 @@ __all__ = ["DeadlineExceeded", "MovingDeadline"]
 PROGRESS_CHECKS = 8
 """How often progress is checked in the time of a timeout."""
 NO_TIMEOUT = ("", math.inf)
+TIMER_CONTEXT = Context()
+"""Context of all timers. Each would have a copy of that of its task, which no timer needs."""
 
 
 class DeadlineExceeded(Exception):
@@ -118,7 +121,7 @@ class MovingDeadline:
             if self._timer.when() <= next_time:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(next_time, self._on_timer)
+        self._timer = self._loop.call_at(next_time, self._on_timer, context=TIMER_CONTEXT)
 
     def _on_timer(self) -> None:
         if self._task is None:

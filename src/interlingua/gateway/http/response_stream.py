@@ -11,7 +11,12 @@ from typing import Protocol, cast
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from interlingua.gateway.aiohttp_internals import EventStreamResponse, is_chunked, release_request_parser
+from interlingua.gateway.aiohttp_internals import (
+    EventStreamResponse,
+    is_chunked,
+    release_request_parser,
+    release_response_headers,
+)
 from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.connection_listener import GuardedConnection
 
@@ -153,7 +158,7 @@ class ResponseStream:
     def _release_heads(self) -> None:
         """Release what is not needed while the stream lasts: headers that are sent, and the parser of requests."""
         assert self.response is not None
-        self.response.headers.clear()
+        release_response_headers(self.response)
         self.headers = {}
         if isinstance(self._request.protocol, GuardedConnection):
             release_request_parser(self._request)

@@ -83,11 +83,11 @@ class DirectForwarding:
         if connection is None or self._has_work_for_task():
             return
         self._waiter = asyncio.get_running_loop().create_future()
-        connection.on_progress, connection.on_chunk = self._forward_buffered, self._forward_chunk
+        connection.receiver = self
         try:
             await self._waiter
         finally:
-            connection.on_progress = connection.on_chunk = None
+            connection.receiver = None
             if self._waiter.done() and not self._waiter.cancelled():
                 self._waiter.exception()  # the task may have been cancelled before it could see it
             self._waiter = None
@@ -105,7 +105,7 @@ class DirectForwarding:
             or self._stream.is_full
         )
 
-    def _forward_chunk(self, data: bytes) -> bool:
+    def receive_chunk(self, data: bytes) -> bool:
         """Forward the content of an HTTP chunk, which is usually one event. Return False if it must be buffered.
 
         This runs for nearly every token: the usual event is forwarded with as few calls as possible.
@@ -134,7 +134,7 @@ class DirectForwarding:
         self._forward(data)
         return True
 
-    def _forward_buffered(self) -> None:
+    def receive_progress(self) -> None:
         """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
         data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - carried_over_bytes(self._translator))
         if data is None:
@@ -169,7 +169,7 @@ class DirectForwarding:
         assert self._waiter is not None, "data is forwarded only while `run` waits"
         if self._waiter.done():  # the task is cancelled
             return
-        self._connection.on_progress = self._connection.on_chunk = None
+        self._connection.receiver = None
         if error is not None:
             self._waiter.set_exception(error)
         else:
