@@ -12,7 +12,7 @@ Streams are measured at two paces. Many events per second keep the processor's c
 busy machine a server reads several events at once, which costs less per event: the output has the number of reads per
 event, and where rows differ in it, or a server has not kept the pace, they are not judged.
 
-Memory is measured in gateways that have handled only a few streams before. 10,000 open streams need 20,100 open files
+Memory is measured in gateways that have handled no other streams before than those that are open. 10,000 open streams need 20,100 open files
 (`ulimit -Hn`); with a lower limit there are fewer.
 
 Requests are those of agents: each repeats the conversation of the one before and adds a call and its result, and no two
@@ -50,6 +50,7 @@ from interlingua.gateway.settings.descriptor_limit import descriptor_limit, rais
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
+NGINX = "nginx, forwarding only"
 STREAMS = 100
 SLOW_RATE = 4
 """Events per second in each stream, of the slower pace."""
@@ -185,7 +186,7 @@ class Bench:
         return gateway(folder, self._settings + settings)
 
     def with_nginx(self, load: Load, runs: list[Run]) -> list[Run]:
-        return [Run("nginx, forwarding only", load, self.nginx), *runs] if self.nginx else runs
+        return [Run(NGINX, load, self.nginx), *runs] if self.nginx else runs
 
 
 def _bodies(kind: RequestKind, wire: str, model: str, size: int) -> list[dict[str, Any]]:
@@ -341,18 +342,28 @@ def report_sessions(
 
 
 def report_idle(bench: Bench, lengths: Lengths) -> None:
-    """Report memory per idle stream. Must run first: nginx would use freed memory of other parts again."""
+    """Report memory per idle stream: the growth from as many streams to twice as many.
+
+    What the first streams need once for all, such as room for the requests that are handled at the same time, does not
+    belong to a stream.
+    """
     rows: dict[str, RequestKind] = {"Kimi's text → Messages": "small", "the same, after requests of 40 KB": "agent"}
-    runs = bench.with_nginx(bench.direct_load("native-idle", lengths.idle), [])
-    measurements = measure_rounds(runs, IDLE_SECONDS, 1)
+    runs: list[Run] = []
+    measurements: list[list[Measurement]] = []
+
+    def measure(name: str, load: Load, server: Process) -> None:
+        runs.append(Run(name, load, server))
+        with load.open(server):
+            measurements.append([runs[-1].measure(IDLE_SECONDS)])
+
+    if bench.nginx:
+        measure(NGINX, bench.direct_load("native-idle", lengths.idle), bench.nginx)
     for name, kind in rows.items():
         # A gateway of its own, because the streams of a row would use freed memory of the row before. It keeps no
         # conversations for later requests: they have a limit of their own.
         with bench.new_gateway(NO_CONVERSATIONS) as process:
-            bench.load("native-idle", MESSAGES, WARM_UP_STREAMS, kind, 40_000).run_against(process, 0.3)
-            runs.append(Run(name, bench.load("native-idle", MESSAGES, lengths.idle, kind, 40_000), process))
-            measurements.append([runs[-1].measure(IDLE_SECONDS)])
-    unit = f"memory per idle stream, KiB: {lengths.idle} streams"
+            measure(name, bench.load("native-idle", MESSAGES, lengths.idle, kind, 40_000), process)
+    unit = f"memory per idle stream, KiB: {lengths.idle} streams beside as many others"
     table(runs, measurements, unit, lambda one: one.memory / lengths.idle / 1024, Target(24, is_ratio=False))
 
 

@@ -138,16 +138,12 @@ class Load:
             RuntimeError: A client received no event within `open_timeout` seconds, or an error.
         """
         memory, started = server.memory(), time.monotonic()
-        args = [str(self.program), str(server.port), str(self.requests), str(self.clients)]
-        pipe = subprocess.PIPE
-        with _run_process(args, self.cores, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        with self.open(server, open_timeout) as process:
             load = [Process(process.pid, 0), *([model] if model else [])]
-            assert process.stdin is not None
-            if _read_line(process, open_timeout) != "open":
-                raise RuntimeError(_client_error(process))
             opening, before, load_before = time.monotonic() - started, server.cpu(), _total_cpu(load)
             time.sleep(seconds)
             cpu, load_cpu, grown = server.cpu() - before, _total_cpu(load) - load_before, server.memory() - memory
+            assert process.stdin is not None
             process.stdin.close()
             fields = _read_line(process, REPORT_TIMEOUT_SECONDS).split()
             if not fields:
@@ -156,6 +152,16 @@ class Load:
         return Measurement(
             int(events), int(responses), took, p50, p99, cpu, grown, int(reads), int(streams), opening, load_cpu
         )
+
+    @contextmanager
+    def open(self, server: Process, open_timeout: float = OPEN_TIMEOUT_SECONDS) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the clients, in the block from when every client has received an event. Raises RuntimeError."""
+        args = [str(self.program), str(server.port), str(self.requests), str(self.clients)]
+        pipe = subprocess.PIPE
+        with _run_process(args, self.cores, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            if _read_line(process, open_timeout) != "open":
+                raise RuntimeError(_client_error(process))
+            yield process
 
 
 def _total_cpu(processes: list[Process]) -> float:
