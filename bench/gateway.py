@@ -12,8 +12,8 @@ Streams are measured at two paces. Many events per second keep the processor's c
 busy machine a server reads several events at once, which costs less per event: the output has the number of reads per
 event, and where rows differ in it, or a server has not kept the pace, they are not judged.
 
-Memory is measured in gateways that have handled no other streams before than those that are open. 10,000 open streams need 20,100 open files
-(`ulimit -Hn`); with a lower limit there are fewer.
+Memory of idle streams is measured in gateways that have handled no other streams than those that are open. 10,000 open
+streams need 20,100 open files (`ulimit -Hn`); with a lower limit there are fewer.
 
 Requests are those of agents: each repeats the conversation of the one before and adds a call and its result, and no two
 sessions are alike. What a gateway keeps of earlier requests helps there, so requests that share nothing with an earlier
