@@ -36,8 +36,7 @@ METRICS = (
     ("finish reason", "replies with a finish reason that matches their content, of all replies"),
     (
         "more than thinking",
-        "requests whose reply is not thinking alone (Response-Success-Rate Not Only Reasoning of "
-        "MiniMax-Provider-Verifier)",
+        "requests whose reply is not thinking alone (1 − Error-Only-Reasoning-Rate of MiniMax-Provider-Verifier)",
     ),
     (
         "trigger precision, recall, F1",
@@ -45,12 +44,22 @@ METRICS = (
         "expected, and it is none. Precision TP/(TP+FP), recall TP/(TP+FN), F1 their harmonic mean",
     ),
     (
+        "trigger match",
+        "(TP + TN) of all requests whose expectation is known; a reply that is cut by its token limit is no TN "
+        "(ToolCalls-Match-Rate of MiniMax-Provider-Verifier)",
+    ),
+    (
         "reference precision, recall, F1",
         "the same, with the finish reason of a reference run (`--against`) instead of the expectation: `tool_call_f1` "
         "of K2-Vendor-Verifier, ToolCalls-Trigger Similarity of MiniMax-Provider-Verifier. A request without a reply "
         "calls no tool",
     ),
-    ("language, no repetition", "samples with `check_type`: no Cyrillic character; no three characters four times"),
+    (
+        "language, no repetition, parameter order",
+        "samples with `check_type`: no Cyrillic character; no three characters four times; a text that names the "
+        "parameters of the tool in the order of the request (Language-Following-Success-Rate and "
+        "Scenario-Check-Pass-Rate of MiniMax-Provider-Verifier)",
+    ),
     ("prompt tokens", "samples of Kimi-Vendor-Verifier: the expected number, or up to three more"),
 )
 EVIDENCE = (

@@ -42,6 +42,7 @@ _FIXED_CAUSES: dict[str, tuple[Cause, str]] = {
     "prompt-tokens": ("template", "the prompt has another number of tokens than the reference"),
     "language": ("model", "the text is in another language, which wrong sampling settings of the server can cause"),
     "repetition": ("model", "the text repeats itself, which wrong sampling settings of the server can cause"),
+    "parameter-order": ("template", "the server may sort the keys of the tools before the model sees them"),
 }
 _PARSER_FINDINGS = frozenset({"unwrapped-arguments", "renamed", "call-in-text"})
 """Findings in structured calls that only a parser causes; the others come from the delivery."""
