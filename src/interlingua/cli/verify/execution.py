@@ -169,7 +169,8 @@ async def _run(plan: _Plan, stored: StoredRun | None) -> int:
         require_upstream(target.facts, route.upstream.url, KEY_HINT, route.model)
         writer, notes = await _prepare_writer(args, client, target)
         price = plan.price or target.facts.prices.get(route.model)
-        _print_estimate(plan, target, price, notes, len(stored.results) if stored else 0)
+        settled = sum(result.is_settled for result in stored.results) if stored else 0
+        _print_estimate(plan, target, price, notes, settled)
         if args.dry_run:
             return EXIT_OK
         return await _run_trials(plan, stored, client, target, writer, notes, price)
