@@ -23,7 +23,8 @@ METRICS = (
     ),
     (
         "answered",
-        "requests with a reply in the end, of all requests (Query-Success-Rate of MiniMax-Provider-Verifier)",
+        "requests with a reply in the end that a client can read, of all requests (Query-Success-Rate of "
+        "MiniMax-Provider-Verifier)",
     ),
     ("replies per attempt", "replies, of all attempts including retries (`success_rate` there)"),
     ("call rate", "replies whose finish reason is a call, of all requests (Finish-ToolCalls-Rate there)"),

@@ -83,6 +83,16 @@ def test_doctor_prints_a_line_for_each_check(cli: Cli, healthy: str) -> None:
     assert "\x1b" not in result.out
 
 
+def test_checks_skipped_for_the_same_reason_share_a_line(cli: Cli, scripted: UpstreamServer) -> None:
+    """The server lists a model, and answers every request with a web page."""
+    scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
+    scripted.add("m", send_response("200 OK", b"<h1>Welcome</h1>", "text/html"))
+    result = cli("doctor", "--base-url", scripted.url)
+    assert result.status == 1
+    assert len(re.findall(r"^  (wrong|odd) ", result.out, re.M)) == 1
+    assert re.search(r"^  –      11 checks           tool call, stream; tool call, whole;", result.out, re.M), result
+
+
 def test_doctor_as_json(cli: Cli, healthy: str) -> None:
     (report,) = json.loads(cli("doctor", "--base-url", healthy, "--model", MODEL, "--json").out)
     assert report["model"] == MODEL
@@ -112,7 +122,7 @@ def test_wrong_key(cli: Cli, scripted: UpstreamServer) -> None:
     scripted.add("None", send_response("401 Unauthorized", body))
     result = cli("doctor", "--base-url", scripted.url, "--model", "m", "--key-env", "WRONG_KEY")
     assert result.status == 1
-    assert "the server refuses the key: Incorrect API key provided" in " ".join(result.out.split())
+    assert "the server refuses the key (401): Incorrect API key provided" in " ".join(result.out.split())
     assert "sk-wrong" not in result.out + result.err
 
 

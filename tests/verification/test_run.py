@@ -19,6 +19,7 @@ from interlingua.verification.probing.sender import Json, Sender
 from interlingua.verification.probing.server_facts import Price, ServerFacts, collect_server_facts
 from interlingua.verification.recording import Recording
 from interlingua.verification.run.cost import TokenCount, count_tokens, estimate_tokens
+from interlingua.verification.run.metrics import Rate, compute_metrics
 from interlingua.verification.run.polite_sender import AdaptiveLimit, PoliteSender, RetryPolicy
 from interlingua.verification.run.preflight import fit_settings, require_upstream
 from interlingua.verification.run.reference import read_reference
@@ -248,6 +249,22 @@ def test_refused_requests_are_not_retried() -> None:
     assert asyncio.run(send()) == 1
 
 
+class SlowSender(FlakySender):
+    """Sender whose requests take longer than the time limit."""
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:  # noqa: ARG002
+        self.sent += 1
+        error = "no complete reply within 2 s"
+        return Recording(wire=wire or "openai-chat", stream=stream, error=error, has_timed_out=True)
+
+
+def test_requests_that_take_too_long_are_not_retried() -> None:
+    sender = SlowSender(engine_sender())
+    polite = PoliteSender(sender, AdaptiveLimit(1), NO_DELAY)
+    assert asyncio.run(polite.send({}, stream=False)).has_timed_out
+    assert sender.sent == 1
+
+
 def test_retry_after_of_the_server_is_used() -> None:
     policy = RetryPolicy(first_delay_seconds=1.0, max_delay_seconds=8.0)
     assert policy.delay(1, 3.0) == 3.0
@@ -380,7 +397,7 @@ def test_unknown_model_gets_a_suggestion() -> None:
         listing=Recording(wire="openai-chat", stream=False, status=200), models=("moonshotai/Kimi-K2", "qwen3")
     )
     with pytest.raises(BadInput) as error:
-        require_upstream(facts, "http://x", "key hint", "kimi-k3")
+        require_upstream(facts, "http://x", "kimi-k3")
     assert error.value.hint == "did you mean moonshotai/Kimi-K2?"
 
 
@@ -392,12 +409,12 @@ def test_unknown_model_gets_a_suggestion() -> None:
             "cannot connect",
             "check the URL",
         ),
-        (Recording(wire="w", stream=False, status=401, error="bad key"), "refuses the API key: bad key", "key hint"),
+        (Recording(wire="w", stream=False, status=401, error="bad key"), "refuses the API key: bad key", "--key-env"),
     ],
 )
 def test_upstream_that_cannot_be_used(listing: Recording, problem: str, hint: str) -> None:
     with pytest.raises(BadInput, match=problem) as error:
-        require_upstream(ServerFacts(listing=listing), "http://x", "key hint", "m")
+        require_upstream(ServerFacts(listing=listing), "http://x", "m")
     assert hint in error.value.hint
 
 
@@ -409,7 +426,7 @@ def test_refused_settings_are_left_out() -> None:
         refuse=lambda body: (400, "invalid temperature: only 1 is allowed") if "temperature" in body else None,
     )
     writer = RequestWriter("openai-chat", "m", settings=RequestSettings(temperature=0.0, seed=1))
-    settings, notes = asyncio.run(fit_settings(engine_sender(refusing), writer, "key hint"))
+    settings, notes = asyncio.run(fit_settings(engine_sender(refusing), writer))
     assert settings == RequestSettings(seed=1)
     assert len(notes) == 1
     assert "temperature" in notes[0]
@@ -418,4 +435,29 @@ def test_refused_settings_are_left_out() -> None:
 def test_simple_request_that_is_refused_ends_the_preflight() -> None:
     refusing = EngineFault("closed", "", "", refuse=lambda _: (400, "we are closed"))
     with pytest.raises(BadInput, match="we are closed"):
-        asyncio.run(fit_settings(engine_sender(refusing), RequestWriter("openai-chat", "m"), "key hint"))
+        asyncio.run(fit_settings(engine_sender(refusing), RequestWriter("openai-chat", "m")))
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ({"body": b"<h1>Welcome</h1>", "content_type": "text/html"}, r"not a JSON object \(text/html\): Welcome"),
+        ({"body": b""}, "the reply is empty"),
+        ({"body": b"{}", "error": "no complete reply within 2 s"}, "no complete reply"),
+    ],
+)
+def test_first_reply_that_is_none_ends_the_preflight(reply: dict[str, Any], problem: str) -> None:
+    class PageSender(FlakySender):
+        async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:  # noqa: ARG002
+            return Recording(wire=wire or "openai-chat", stream=stream, status=200, **reply)
+
+    with pytest.raises(BadInput, match=problem) as error:
+        asyncio.run(fit_settings(PageSender(engine_sender()), RequestWriter("openai-chat", "m")))
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("fault", ["whole-not-json", "stream-error"])
+def test_reply_that_no_client_can_read_counts_as_none(tmp_path: Path, fault: str) -> None:
+    run_samples(engine_sender(ENGINE_FAULTS[fault]), tmp_path / "run.jsonl")
+    metrics = compute_metrics(read_run(tmp_path / "run.jsonl").results)
+    assert metrics.success == Rate(5, 10)

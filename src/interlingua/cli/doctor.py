@@ -7,6 +7,7 @@ import asyncio
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,6 +54,8 @@ DEFAULT_PARALLEL = 4
 MAX_MODELS_PER_UPSTREAM = 3
 """Models of the settings that are checked at each upstream, unless --model names one."""
 NAME_WIDTH = 20
+MIN_GROUPED_CHECKS = 3
+"""Number of adjacent checks, skipped for the same reason, that are shown in one line."""
 NO_UPSTREAM_HINT = "for example: --base-url http://localhost:8000/v1, or --config FILE"
 _STATUS_STYLES = {"ok": Style.GOOD, "odd": Style.WARNING, "wrong": Style.ERROR, "skipped": Style.FAINT}
 _STATUS_WORDS = {"skipped": "–"}
@@ -159,11 +162,23 @@ def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
     title = f"{report.name}: {report.model}" if report.model else report.name
     yield styler(console.printable(title), Style.HEADING)
     yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)
-    for check in report.checks:
+    for check in _group_skipped(report.checks):
         yield from _check_lines(check, width, styler)
-    used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
-    yield styler(f"{'':9}{used}", Style.FAINT)
+    if report.requests:
+        used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
+        yield styler(f"{'':9}{used}", Style.FAINT)
     yield ""
+
+
+def _group_skipped(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
+    """Join adjacent checks that were skipped for the same reason."""
+    for (status, message), group in groupby(checks, lambda check: (check.status, check.message)):
+        same = list(group)
+        if status != "skipped" or len(same) < MIN_GROUPED_CHECKS:
+            yield from same
+        else:
+            names = "; ".join(check.check for check in same)
+            yield msgspec.structs.replace(same[0], check=f"{len(same)} checks", message=f"{names}: {message}")
 
 
 def _check_lines(check: CheckResult, width: int, styler: Styler) -> Iterator[str]:

@@ -193,7 +193,7 @@ complete -c interlingua -n '_shtab_interlingua_using verify' -l extra -x -d 'mor
 complete -c interlingua -n '_shtab_interlingua_using verify' -l against -xka "(__fish_complete_path (commandline -ct))" -d 'reference run: a log of this command, or another verifier'"'"'s results.jsonl'
 complete -c interlingua -n '_shtab_interlingua_using verify' -l parallel -x -d 'parallel requests; default: 4'
 complete -c interlingua -n '_shtab_interlingua_using verify' -l timeout -x -d 'seconds for one reply; default: 120'
-complete -c interlingua -n '_shtab_interlingua_using verify' -l retries -x -d 'retries of a request without a reply; default: 4'
+complete -c interlingua -n '_shtab_interlingua_using verify' -l retries -x -d 'retries of a request without a reply, if it did not time out; default: 4'
 complete -c interlingua -n '_shtab_interlingua_using verify' -l log -xka "(__fish_complete_path (commandline -ct))" -d 'file for the results; default: verify-MODEL-TIME.jsonl'
 complete -c interlingua -n '_shtab_interlingua_using verify' -l resume -xka "(__fish_complete_path (commandline -ct))" -d 'continue the run of this log; its other options are in the log'
 complete -c interlingua -n '_shtab_interlingua_using verify' -l price -x -d 'US dollars for a million prompt tokens and reply tokens'

@@ -567,7 +567,7 @@ _shtab_interlingua_verify_options=(
   "--against[reference run\: a log of this command, or another verifier\'s results.jsonl]:FILE:_files"
   "--parallel[parallel requests\; default\: 4]:N:"
   "--timeout[seconds for one reply\; default\: 120]:S:"
-  "--retries[retries of a request without a reply\; default\: 4]:N:"
+  "--retries[retries of a request without a reply, if it did not time out\; default\: 4]:N:"
   "--log[file for the results\; default\: verify-MODEL-TIME.jsonl]:FILE:_files"
   "--resume[continue the run of this log\; its other options are in the log]:FILE:_files"
   "--price[US dollars for a million prompt tokens and reply tokens]:IN,OUT:"

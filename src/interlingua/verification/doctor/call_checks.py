@@ -6,12 +6,19 @@ from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
+from interlingua.verification.doctor.server_checks import LOG_HINT, MISSING_STATUSES, TRY_LATER_HINT
 from interlingua.verification.engine_flags import parser_flags, parser_name
+from interlingua.verification.judging.failure import Failure
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
 from interlingua.verification.judging.observation import Observation
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import describe_unreadable
+from interlingua.verification.run.preflight import URL_HINT
 from interlingua.verification.samples.sample import Sample
 
 __all__ = [
+    "RATE_LIMIT_HINT",
+    "RIGHT_CALL",
     "check_calls",
     "check_choices",
     "check_parallel",
@@ -28,6 +35,8 @@ MIN_BUFFERED_SECONDS = 0.2
 MIN_TOKENS_OF_TOOLS = 20
 """Tokens that the two tools of the doctor take at least."""
 MAX_ERROR_CHARS = 160
+RATE_LIMIT_HINT = "try again later, or with --parallel 1"
+RIGHT_CALL = "the call is right"
 UNPARSED = {"skip_special_tokens": False}
 """Fields with which vLLM and SGLang send special tokens as text."""
 
@@ -40,6 +49,18 @@ def describe_error(observation: Observation) -> str:
     return f"{recording.status}: {shortened}" if recording.status else shortened
 
 
+def _fix_for_status(recording: Recording) -> str:
+    """Return what helps against the status of a simple request."""
+    status = recording.status
+    if status in (401, 402, 403):
+        return "check the key, and the account at the provider"
+    if status in MISSING_STATUSES:
+        return "check --api, --model, and the URL, which ends in /v1 for most servers"
+    if status == 429:
+        return RATE_LIMIT_HINT
+    return TRY_LATER_HINT if status >= 500 else LOG_HINT if not status else ""
+
+
 def _is_too_short(observation: Observation) -> bool:
     return observation.reply.finish_reason in LENGTH_REASONS
 
@@ -49,9 +70,11 @@ async def check_stream(probe: Probe) -> CheckResult:
     observation = await probe.ask(COUNTING, stream=True)
     recording, reply = observation.recording, observation.reply
     if not recording.is_success:
-        return wrong("stream", f"a simple request fails: {describe_error(observation)}")
-    if reply.error or reply.unreadable_events:
-        return wrong("stream", reply.error or f"{reply.unreadable_events} events are not JSON")
+        return wrong("stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording))
+    if reply.unreadable_events:
+        return wrong("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
+    if reply.error:
+        return wrong("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
         return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
     if not reply.has_ended or not reply.finish_reason:
@@ -110,7 +133,7 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
     if facts.tool_parser and expected and facts.tool_parser != expected:
         message = f"right, but the tool parser is {facts.tool_parser!r}"
         return odd(name, message, f"for this model use --tool-call-parser {expected}")
-    return ok(name, "the call is right")
+    return ok(name, RIGHT_CALL)
 
 
 def _fix_for(cause: str, flags: str) -> str:
@@ -173,14 +196,20 @@ async def check_choices(probe: Probe) -> CheckResult:
             refused.append(f"{mode} ({describe_error(observation)})")
         elif _is_too_short(observation):
             continue
-        elif not probe.judge(observation, sample).is_right and not judge_corrected(observation, sample).is_right:
-            problems.append(f"{mode} is ignored")
+        elif not probe.judge(observation, sample).is_right:
+            corrected = judge_corrected(observation, sample)
+            problems += [_choice_problem(mode, failure) for failure in corrected.failures[:1]]
     if refused and any("requires --" in text for text in refused):
         return odd("tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text")
     if refused or problems:
         message = "; ".join([*problems, *(f"refused: {text}" for text in refused)])
         return odd("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
     return ok("tool_choice", "required, named and none work")
+
+
+def _choice_problem(mode: str, failure: Failure) -> str:
+    is_ignored = failure.kind in ("no-call", "unwanted-call", "wrong-tool")
+    return f"{mode} is ignored" if is_ignored else f"{mode}: {failure.message}"
 
 
 async def check_parallel(probe: Probe) -> CheckResult:

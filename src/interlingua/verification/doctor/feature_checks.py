@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.upstreams.refusals import recognize_refusal
-from interlingua.verification.doctor.call_checks import describe_error
+from interlingua.verification.doctor.call_checks import RIGHT_CALL, describe_error
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import Probe
 from interlingua.verification.doctor.probe_samples import (
@@ -15,13 +15,12 @@ from interlingua.verification.doctor.probe_samples import (
     STRUCTURAL_TAG_FORMAT,
     THINKING_REPLAY,
 )
+from interlingua.verification.doctor.server_checks import MISSING_STATUSES
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
 from interlingua.wires import WIRES
 
 __all__ = ["check_api", "check_images", "check_structured_output", "check_thinking_replay", "other_apis", "short_name"]
 
-MISSING_STATUSES = frozenset({404, 405, 501})
-"""Statuses of an API that the server does not have."""
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 
@@ -96,7 +95,7 @@ async def check_api(probe: Probe, wire: str) -> CheckResult:
     if not recording.is_success:
         return odd(name, f"a call fails: {describe_error(observation)}")
     if probe.judge(observation, CALL).is_right:
-        return ok(name, "the call is right")
+        return ok(name, RIGHT_CALL)
     if judge_corrected(observation, CALL).is_right:
         return odd(
             name,

@@ -16,7 +16,7 @@ from interlingua.verification.judging.argument_match import describe_difference,
 from interlingua.verification.judging.failure import Failure, Judgement
 from interlingua.verification.judging.observation import Observation, offered_tools, requested_choice
 from interlingua.verification.judging.text_checks import has_cyrillic, names_parameters_in_order, repeats_itself
-from interlingua.verification.reply_reading import ClientCall, ClientReply
+from interlingua.verification.reply_reading import ClientCall, ClientReply, describe_unreadable
 from interlingua.verification.samples.sample import Sample
 
 __all__ = ["ODD_FINDINGS", "are_calls_right", "judge", "judge_corrected", "valid_calls"]
@@ -87,7 +87,7 @@ def _as_client_reply(corrected: Reply, plain: ClientReply) -> ClientReply:
 def _delivery_failures(observation: Observation) -> Iterator[Failure]:
     reply = observation.reply
     if reply.unreadable_events:
-        yield Failure("bad-event", f"{reply.unreadable_events} of {reply.events} events are not JSON")
+        yield Failure("bad-event", describe_unreadable(observation.recording, reply))
     if reply.error:
         yield Failure("error-in-reply", reply.error)
     elif not reply.has_ended and not reply.unreadable_events:

@@ -50,6 +50,8 @@ class Price(msgspec.Struct, frozen=True):
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     listing: Recording
     """Response to the request for the model list."""
+    has_list: bool = False
+    """True if that response is a list of models."""
     engine: str = ""
     """Profile of the server; "" if it is unknown."""
     version: str = ""
@@ -94,6 +96,7 @@ async def collect_server_facts(sender: Sender, profile: str, *, is_local: bool) 
         details = await sender.call_server(path) or {}
     return ServerFacts(
         listing=listing,
+        has_list=isinstance(models.body.get("data"), list),
         engine=engine,
         version=await _read_version(sender, engine),
         models=tuple(as_text(as_mapping(entry).get("id")) for entry in as_list(models.body.get("data"))),

@@ -18,6 +18,10 @@ MAX_EXCERPT_CHARS = 6000
 """Length of the texts that a result keeps of a failed reply."""
 
 
+UNREADABLE_KINDS = frozenset({"error-in-reply", "bad-event"})
+"""Kinds of failures for which SDKs raise an exception."""
+
+
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """Id of the sample."""
@@ -62,7 +66,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def has_reply(self) -> bool:
-        return 200 <= self.status < 300
+        """True if there is a reply that a client can read, right or wrong."""
+        return 200 <= self.status < 300 and not any(failure.kind in UNREADABLE_KINDS for failure in self.failures)
 
     @property
     def is_right(self) -> bool:
