@@ -90,7 +90,7 @@ def test_checks_skipped_for_the_same_reason_share_a_line(cli: Cli, scripted: Ups
     result = cli("doctor", "--base-url", scripted.url)
     assert result.status == 1
     assert len(re.findall(r"^  (wrong|odd) ", result.out, re.M)) == 1
-    assert re.search(r"^  –      11 checks           tool call, stream; tool call, whole;", result.out, re.M), result
+    assert re.search(r"^  –      12 checks           system message; tool call, stream; ", result.out, re.M), result
 
 
 def test_doctor_as_json(cli: Cli, healthy: str) -> None:

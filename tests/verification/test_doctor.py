@@ -27,7 +27,7 @@ KIMI = get_dialect("kimi_k2")
 ALL_CHECKS = {
     *("reachable", "key", "engine", "window", "model", "stream", "tool call, stream", "tool call, whole"),
     *("tools in prompt", "special tokens", "tool_choice", "parallel calls", "thinking replay", "images", "JSON schema"),
-    *("structural tags", "API messages", "API responses"),
+    *("structural tags", "API messages", "API responses", "system message"),
 }
 
 
@@ -73,9 +73,10 @@ ROWS = [
     ("parser-of-another-model", "tool call, whole", "wrong", "engine parser", "--tool-call-parser kimi_k2"),
     ("parser-swallows", "tool call, whole", "wrong", "what the model wrote is right", "without a parser"),
     ("template-drops-tools", "tools in prompt", "wrong", "tokens with two tools", "chat template"),
-    ("template-drops-tools", "tool call, whole", "wrong", "caused by the template", "chat template"),
+    ("template-drops-tools", "tool call, whole", "wrong", "get_weather. Cause: template; the prompt", "chat template"),
+    ("template-refuses-system", "system message", "wrong", "refused: 400: ", "agents send a system message"),
     ("truncates-silently", "tool call, whole", "wrong", "end in the middle", "verify"),
-    ("model-never-calls", "tool call, whole", "wrong", "caused by the model", "verify"),
+    ("model-never-calls", "tool call, whole", "wrong", "Cause: model", "verify"),
     ("model-one-call", "parallel calls", "odd", "one call at a time", "agents work"),
     ("finish-stop", "tool call, whole", "odd", "finish reason", "works with Interlingua"),
     ("stream-cut", "tool call, stream", "wrong", "transport", "verify"),

@@ -162,12 +162,22 @@ def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
     title = f"{report.name}: {report.model}" if report.model else report.name
     yield styler(console.printable(title), Style.HEADING)
     yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)
+    previous: CheckResult | None = None
     for check in _group_skipped(report.checks):
-        yield from _check_lines(check, width, styler)
+        yield from _check_lines(_shorten_repeated(check, previous), width, styler)
+        previous = check
     if report.requests:
         used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
         yield styler(f"{'':9}{used}", Style.FAINT)
     yield ""
+
+
+def _shorten_repeated(check: CheckResult, previous: CheckResult | None) -> CheckResult:
+    """Return a check without the message that the one before it has, too."""
+    texts = (check.status, check.message, check.fix)
+    if not check.fix or previous is None or texts != (previous.status, previous.message, previous.fix):
+        return check
+    return msgspec.structs.replace(check, message="the same", fix="")
 
 
 def _group_skipped(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:

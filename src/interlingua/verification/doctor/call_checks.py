@@ -119,12 +119,11 @@ async def _judge_call(probe: Probe, observation: Observation, sample: Sample, na
     if judge_corrected(observation, sample).is_right:
         place = "as text" if len(observation.corrected.calls) > len(observation.reply.calls) else "damaged"
         return odd(name, f"the call arrives {place}: {judgement.failures[0].message}", fix)
-    cause, evidence = await probe.explain(sample, observation)
-    return wrong(
-        name,
-        f"{judgement.failures[0].kind}, caused by the {cause.replace('-', ' ')}: {evidence}",
-        _fix_for(cause, flags),
-    )
+    attribution = await probe.explain(sample, observation)
+    failure, *evidence = attribution.reasons
+    label = "Cause" if attribution.confidence == "certain" else "Likely cause"
+    explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
+    return wrong(name, explained, _fix_for(attribution.cause, flags))
 
 
 def _right_call(probe: Probe, name: str) -> CheckResult:

@@ -26,6 +26,7 @@ from interlingua.verification.doctor.feature_checks import (
     check_api,
     check_images,
     check_structured_output,
+    check_system_message,
     check_thinking_replay,
     other_apis,
     short_name,
@@ -59,6 +60,7 @@ def _checks(api: str) -> list[tuple[str, Check]]:
     """Return the checks of a model, in the order of the report. The first ones matter most and start first."""
     checks: list[tuple[str, Check]] = [
         (FIRST_CHECK, check_stream),
+        ("system message", check_system_message),
         ("tool call", check_calls),
         ("tools in prompt", check_template),
         ("special tokens", check_special_tokens),

@@ -1,4 +1,4 @@
-"""Checks of optional features: thinking replay, images, structured output, and the other APIs."""
+"""Checks of features: system messages, thinking replay, images, structured output, and the other APIs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,34 @@ from interlingua.verification.doctor.probe_samples import (
     JSON_ANSWER,
     STRUCTURAL_TAG,
     STRUCTURAL_TAG_FORMAT,
+    SYSTEM_MESSAGE,
     THINKING_REPLAY,
 )
 from interlingua.verification.doctor.server_checks import MISSING_STATUSES
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
 from interlingua.wires import WIRES
 
-__all__ = ["check_api", "check_images", "check_structured_output", "check_thinking_replay", "other_apis", "short_name"]
+__all__ = [
+    "check_api",
+    "check_images",
+    "check_structured_output",
+    "check_system_message",
+    "check_thinking_replay",
+    "other_apis",
+    "short_name",
+]
 
+TEMPLATE_HINT = "use another chat template (--chat-template): agents send a system message with each request"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
+
+
+async def check_system_message(probe: Probe) -> CheckResult:
+    """Check that a system message is accepted, which every agent sends."""
+    observation = await probe.ask(SYSTEM_MESSAGE, stream=False)
+    if observation.recording.is_success:
+        return ok("system message", "accepted")
+    return wrong("system message", f"refused: {describe_error(observation)}", TEMPLATE_HINT)
 
 
 async def check_thinking_replay(probe: Probe) -> CheckResult:
@@ -50,7 +68,10 @@ async def check_thinking_replay(probe: Probe) -> CheckResult:
 async def check_images(probe: Probe) -> CheckResult:
     observation = await probe.ask(IMAGE, stream=False)
     if observation.recording.is_success:
-        return ok("images", "accepted")
+        is_seen = "red" in observation.reply.text.lower()
+        return ok(
+            "images", "accepted" if is_seen else "accepted, but the model does not name the colour of a red image"
+        )
     if observation.recording.status in (0, 429) or observation.recording.status >= 500:
         return odd("images", f"not known: {describe_error(observation)}")
     return ok("images", "not accepted; Interlingua replaces them by a text (`vision: false` for the model)")
