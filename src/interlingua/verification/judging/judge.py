@@ -120,7 +120,8 @@ def _content_failures(
         yield Failure("length", f"the finish reason is {reply.finish_reason!r} after {reply.output_tokens} tokens")
     elif not calls and not has_text and not reply.error:
         kind = "only-thinking" if reply.reasoning.strip() else "empty"
-        yield Failure(kind, f"{len(reply.reasoning)} characters of thinking, no text, no call")
+        thinking = f"{len(reply.reasoning)} characters of thinking" if kind == "only-thinking" else "no thinking"
+        yield Failure(kind, f"{thinking}, no text, no call")
     tools = offered_tools(sample)
     yield from _expectation_failures(calls, sample, tools)
     for call in calls:
