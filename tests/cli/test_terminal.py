@@ -137,6 +137,19 @@ def test_log_lines_fit_the_terminal() -> None:
     assert "\x1b[31mupstream failing" in coloured
 
 
+def test_lines_of_the_log_fit_the_terminal(tmp_path: Path) -> None:
+    """JSON is not wrapped, because it is copied."""
+    folder = tmp_path / "interlingua"
+    folder.mkdir()
+    json_line = '{"message": "request", "error": "' + "x " * 50 + '"}'
+    (folder / "default.log").write_text(f"2026-01-01T00:00:00.000Z 502 upstream-failed {'reason ' * 12}\n{json_line}\n")
+    text = run_in_terminal("logs", width=60, XDG_STATE_HOME=str(tmp_path))
+    *lines, last = text.splitlines()
+    assert last == json_line
+    assert max(map(len, lines)) <= 60
+    assert lines[1].startswith("    reason ")
+
+
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
