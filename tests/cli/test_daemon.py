@@ -194,6 +194,8 @@ def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) ->
     assert "requires a key" in user.run("status", "--url", facts["address"])
     assert (facts["gateway"], facts["gateway_unknown"]) == (None, "the gateway requires a key, see --key-env")
     assert "NO_SUCH_VARIABLE is not set" in user.run("status", "--key-env", "NO_SUCH_VARIABLE", status=2)
+    (user.folder / ".env").write_text(f"ALICE_KEY={KEY}\n")
+    assert "0 finished, 0 open" in user.run("status", "--key-env", "ALICE_KEY"), "as `config init` writes it"
     assert KEY not in (user.state / "default.json").read_text()
     assert user.run("stop")
 

@@ -145,6 +145,21 @@ def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, stat
     assert statuses(report_on(sender))["stream"] == status
 
 
+class LateFirstReply(CollectedEvents):
+    """Sender whose first stream comes late, as that of a server that has just started."""
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        self.seconds = 0.01
+        return recording
+
+
+def test_late_first_reply_is_not_taken_for_collected_events() -> None:
+    sender = LateFirstReply(engine())
+    sender.seconds = 2.0
+    assert statuses(report_on(sender))["stream"] == "ok"
+
+
 class SmallWindow(EngineSender):
     async def list_models(self) -> Recording:
         body = b'{"data": [{"id": "demo/kimi_k2", "owned_by": "vllm", "max_model_len": 4096}]}'

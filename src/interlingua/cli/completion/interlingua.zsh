@@ -317,7 +317,7 @@ _shtab_interlingua_faults_check_options=(
   "--only[run only the faults with these numbers, such as 4,9]:ROWS:"
   "--model-prefix[prefix that the gateway requires before a model id, such as openai\/]:P:"
   "--faults[URL of the fault server\; default\: http\:\/\/127.0.0.1\:8585]:URL:"
-  "--key-env[environment variable that holds the gateway\'s client key]:NAME:"
+  "--key-env[variable, of the environment or .env, that holds the gateway\'s client key]:NAME:"
   "--patience[seconds to wait for a reply\; default\: 25]:S:"
   "--json[print each result as a JSON line]"
   ":URL of the gateway, with or without \/v1:"
@@ -507,7 +507,7 @@ _shtab_interlingua_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--name[name of the gateway, if there are several\; default\: default]:name:"
   "--url[check the gateway at this URL, such as http\:\/\/127.0.0.1\:8484]:URL:"
-  "--key-env[environment variable that holds the gateway\'s client key]:NAME:"
+  "--key-env[variable, of the environment or .env, that holds the gateway\'s client key]:NAME:"
   "--json[print JSON]"
 )
 

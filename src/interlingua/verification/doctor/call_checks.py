@@ -79,14 +79,22 @@ async def check_stream(probe: Probe) -> CheckResult:
         return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
     if not reply.has_ended or not reply.finish_reason:
         return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
-    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
-    if reply.events >= MIN_EVENTS and len(recording.arrivals) == 1 and waited >= MIN_BUFFERED_SECONDS:
+    # The first reply of a server may come late for other reasons.
+    if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
         return odd(
             "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
         )
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
     return ok("stream", f"{reply.events} events, {first}{usage}")
+
+
+def _is_collected(probe: Probe, observation: Observation) -> bool:
+    """Return whether all events of a stream have arrived together, after the time that a model needs to write them."""
+    reply = observation.reply
+    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
+    is_together = reply.events >= MIN_EVENTS and len(observation.recording.arrivals) == 1
+    return is_together and waited >= MIN_BUFFERED_SECONDS
 
 
 async def check_calls(probe: Probe) -> list[CheckResult]:
