@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import logging
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ import pytest
 import interlingua as il
 from docs.completion import _all_parsers
 from interlingua.cli import build_parser, main
-from interlingua.cli.common import terminal
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.gateway.serve import startup_message
 from interlingua.common.ansi import Style, uses_color
@@ -102,6 +105,19 @@ def test_errors_are_wrapped_between_words_in_a_terminal() -> None:
     hint = text[text.index("hint: ") :]
     assert "\n      " in hint, "further lines are indented"
     assert set(hint.replace(",", " ").split()[2:]) >= {dialect.name for dialect in il.dialects() if dialect.shape}
+
+
+def test_hints_are_wrapped_if_only_the_output_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `interlingua dialects draft x > file`: the terminal is that of standard error."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with os.fdopen(slave, "w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        console.print_stderr("next: test it with real output of the model, see `interlingua dialects check --help`")
+        lines = os.read(master, 1000).decode().splitlines()
+    os.close(master)
+    assert [len(line) <= 50 for line in lines] == [True, True]
 
 
 @pytest.mark.parametrize(

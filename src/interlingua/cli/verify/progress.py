@@ -34,7 +34,7 @@ class ProgressLine:
         self._next_update = now + (UPDATE_SECONDS if self._is_terminal else LINE_SECONDS)
         line = self._describe(progress, now)
         if self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line[: terminal.terminal_width() - 1]}")
+            self._write(f"{_CLEAR_LINE}{line[: terminal.stderr_width() - 1]}")
         elif progress.done > self._first_done:
             console.print_stderr(line)
 
