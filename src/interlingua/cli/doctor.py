@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from interlingua.verification.doctor import CheckResult, UpstreamReport
 
 DESCRIPTION = """\
-Checks an upstream, or all upstreams of the settings: can it be reached, is the
-key right, which server and version is it, has it the model, does it stream,
-does the model see the tools and call them, does the server parse the calls, and
-what else does it support. One real call is made in each of its APIs. It changes
-nothing, and takes less than 20 seconds and a few thousand tokens for each
-model.
+Checks an upstream, or all upstreams of the settings. Can it be reached? Is the
+key right? Which server and version is it? Does it have the model, and does it
+stream? Does the model see the tools and call them, and does the server parse
+the calls? What else does it support? One real call is made in each of its APIs.
+Nothing is changed. It takes less than 20 seconds and a few thousand tokens for
+each model.
 
 Each line is one of:
 

@@ -160,7 +160,7 @@ complete -c interlingua -n '_shtab_interlingua_using config show' -l json -d 'pr
 complete -c interlingua -n '_shtab_interlingua_using config show; and test $_shtab_interlingua_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'settings file; default: the one that `interlingua serve` would read'
 complete -c interlingua -n '_shtab_interlingua_using config; and test $_shtab_interlingua_npos -eq 0' -a schema -d 'Prints the JSON Schema of the settings file, with a description of each setting.'
 complete -c interlingua -n '_shtab_interlingua_using config schema' -s h -l help -d 'show this help message and exit'
-complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a doctor -d 'Checks an upstream, or all upstreams of the settings: can it be reached, is the'
+complete -c interlingua -n '_shtab_interlingua_using; and test $_shtab_interlingua_npos -eq 0' -a doctor -d 'Checks an upstream, or all upstreams of the settings. Can it be reached? Is the'
 complete -c interlingua -n '_shtab_interlingua_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c interlingua -n '_shtab_interlingua_using doctor' -l base-url -l upstream -x -d 'URL of the API, such as http://localhost:8000/v1'
 complete -c interlingua -n '_shtab_interlingua_using doctor' -l model -x -d 'model id at the upstream, or with --config a model of the settings'

@@ -15,7 +15,7 @@ _shtab_interlingua_commands() {
     completion:'Prints a script that completes the commands, options and values of `interlingua`'
     config:'Reads the settings in the same way as `interlingua serve`: from'
     dialects:'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
-    doctor:'Checks an upstream, or all upstreams of the settings: can it be reached, is the'
+    doctor:'Checks an upstream, or all upstreams of the settings. Can it be reached? Is the'
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
     export:'Prints what a dialect allows, for a program that constrains or parses a model'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
