@@ -33,7 +33,7 @@ _HINT = "a request body is one JSON object, as a client sends it"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_wires(parser)
-    parser.add_argument("--upstream", metavar="NAME", help="apply the profile of this upstream (default: none)")
+    parser.add_argument("--upstream", metavar="PROFILE", help="apply the profile of this upstream (default: none)")
     parser.add_argument("--model", metavar="ID", help="the model's name at the upstream (default: unchanged)")
     parser.add_argument("--strict", action="store_true", help="fail if the history has gaps, instead of repairing it")
     options.add_findings(parser)

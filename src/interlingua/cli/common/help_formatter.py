@@ -21,6 +21,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **options: object) -> None:  # noqa: ARG002 (newer versions of argparse pass colours)
         super().__init__(prog, max_help_position=26, width=min(terminal_width(), MAX_WIDTH))
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """Return the lines of an option or argument. Commands are listed without a line for the word COMMAND."""
+        if isinstance(action, argparse._SubParsersAction):
+            return "".join(map(self._format_action, action._get_subactions()))
+        return super()._format_action(action)
+
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap(" ".join(text.split()), width=width)
 

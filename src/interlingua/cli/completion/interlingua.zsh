@@ -142,7 +142,7 @@ _shtab_interlingua_cassettes_defaults_added=0
 _shtab_interlingua_cassettes_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--update[write what the replies mean now into the cassettes]"
-  "(*):a cassette\: a file, or a folder:"
+  "(*):a cassette\: a file, or a folder:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -159,7 +159,7 @@ _shtab_interlingua_cassettes_import_defaults_added=0
 
 _shtab_interlingua_cassettes_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "(*):a cassette\: a file, or a folder:"
+  "(*):a cassette\: a file, or a folder:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -254,7 +254,7 @@ _shtab_interlingua_dialects_draft_defaults_added=0
 
 _shtab_interlingua_dialects_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":name of a dialect, or a file such as .\/my_model.yaml:"
+  ":name of a dialect, or a file such as .\/my_model.yaml:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -266,7 +266,7 @@ _shtab_interlingua_doctor_options=(
   "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
   {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
   {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
   "--timeout[seconds for all checks of a model\; default\: 20]:S:"
@@ -335,7 +335,7 @@ _shtab_interlingua_faults_engine_options=(
   "--model[id of the model\; default\: demo\/DIALECT]:ID:"
   "--port[default\: 8586\; 0\: any free port]:N:"
   "--json[print the list as JSON lines]"
-  ":name of a fault, or several\; default\: none:"
+  ":name of a fault, or several\; default\: none:(model-varies model-never-calls model-only-thinks model-wrong-tool model-unknown-tool model-omits-arguments model-changes-values model-one-call model-always-calls template-drops-tools template-refuses-system parser-missing parser-off parser-off-no-tokens parser-of-another-model parser-swallows parser-in-thinking parser-first-call-only parser-no-arguments parser-strings-only parser-cuts-strings parser-encodes-twice parser-loses-stream-tail parser-garbles-names parser-invents-calls stream-cut stream-reset stream-duplicates stream-reorders stream-resends stream-one-index stream-broken-event stream-error no-ids same-ids finish-stop finish-missing truncates-silently truncates-early overloaded whole-not-json refuses-keywords refuses-names refuses-forced-calls)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -416,7 +416,7 @@ _shtab_interlingua_request_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--from[wire (API format) of the input\; default\: openai-chat]:WIRE:(openai-chat anthropic-messages openai-responses)"
   "--to[wire (API format) of the output\; default\: openai-chat]:WIRE:(openai-chat anthropic-messages openai-responses)"
-  "--upstream[apply the profile of this upstream (default\: none)]:NAME:"
+  "--upstream[apply the profile of this upstream (default\: none)]:PROFILE:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--model[the model\'s name at the upstream (default\: unchanged)]:ID:"
   "--strict[fail if the history has gaps, instead of repairing it]"
   "--quiet[print no findings]"
@@ -436,7 +436,7 @@ _shtab_interlingua_run_options=(
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -459,7 +459,7 @@ _shtab_interlingua_serve_options=(
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -484,7 +484,7 @@ _shtab_interlingua_start_options=(
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -553,13 +553,13 @@ _shtab_interlingua_verify_options=(
   "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
   {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
   {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
   "--samples[JSON lines with other requests than the built-in ones\; -\: standard input]:FILE:_files"
   "--only[categories or ids of samples, separated by commas]:NAMES:"
   "--limit[send at most N samples, spread over the set]:N:"
-  "--modes[stream, whole, or stream,whole (default)]:MODES:"
+  "--modes[stream, whole, or stream,whole (default)]:MODES:(stream whole stream,whole)"
   "--temperature[sampling temperature\; default\: 0 for built-in requests\; none\: not sent]:T:"
   "--seed[seed of the sampling\; default\: not sent]:N:"
   "--max-tokens[longest reply\; default\: 4096 for built-in requests]:N:"
@@ -589,7 +589,7 @@ _shtab_interlingua_verify_card_options=(
   "--html[also write the card as one HTML page, with plots and the raw texts]:FILE:_files"
   "--markdown[also write the card as Markdown]:FILE:_files"
   "--json[print the card as JSON instead of text]"
-  "(*):one or two logs of \`interlingua verify\`:"
+  "(*):one or two logs of \`interlingua verify\`:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
