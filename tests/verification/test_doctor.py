@@ -101,6 +101,29 @@ def test_consequences_are_not_repeated(fault: str) -> None:
     assert {statuses(report)[name] for name in ("tool_choice", "parallel calls", "API messages")} == {"skipped"}
 
 
+@pytest.mark.parametrize("dialect", ["kimi_k2", "qwen3_coder", "hermes", "glm45"])
+def test_special_tokens_matter_most_without_a_parser(dialect: str) -> None:
+    """Interlingua reads the calls from the text then. Some dialects have markers that are ordinary text."""
+    report = report_on(EngineSender(engine("parser-missing", dialect=dialect)), f"demo/{dialect}", dialect=dialect)
+    assert statuses(report)["special tokens"] == "ok"
+
+
+class NoSpecialTokens(EngineSender):
+    """Server that removes special tokens from every text, also if it is asked not to."""
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        text = recording.body
+        for token in KIMI.tokens:
+            text = text.replace(token.encode(), b"")
+        return msgspec.structs.replace(recording, body=text, arrivals=(Arrival(len(text), 0.01),))
+
+
+def test_special_tokens_that_are_removed_are_reported() -> None:
+    report = report_on(NoSpecialTokens(engine("parser-missing")))
+    assert statuses(report)["special tokens"] == "odd"
+
+
 def test_wrong_parser_of_sglang_is_named() -> None:
     """SGLang names its parser: here that of Kimi K2 for another model."""
     sender = OtherParser(engine(kind="sglang", dialect="hermes"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlingua.dialects.native_text import parse
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
@@ -10,7 +11,7 @@ from interlingua.verification.doctor.server_checks import LOG_HINT, MISSING_STAT
 from interlingua.verification.engine_flags import parser_flags, parser_name
 from interlingua.verification.judging.failure import Failure
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
-from interlingua.verification.judging.observation import Observation
+from interlingua.verification.judging.observation import Observation, offered_tools
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading import describe_unreadable
 from interlingua.verification.run.preflight import URL_HINT
@@ -185,7 +186,8 @@ async def check_special_tokens(probe: Probe) -> CheckResult:
     observation = await probe.ask(CALL, stream=False, extra=UNPARSED, tool_choice="none")
     if not observation.recording.is_success:
         return odd("special tokens", f"a request for raw text fails: {describe_error(observation)}")
-    if any(token in observation.reply.text + observation.reply.reasoning for token in tokens):
+    text = observation.reply.reasoning + observation.reply.text
+    if parse(text, probe.dialect, offered_tools(CALL)).calls or any(token in text for token in tokens):
         return ok("special tokens", "come through with skip_special_tokens: false")
     if engine == "sglang":
         return skipped("special tokens", "the server hides the tools if none may be called")

@@ -43,7 +43,6 @@ __all__ = ["examine"]
 FIRST_CHECK = "stream"
 _NEED_CALLS = frozenset(
     {
-        "special tokens",
         "tool_choice",
         "parallel calls",
         "thinking replay",
@@ -143,11 +142,11 @@ def _without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
         return _without_any_reply(checks)
     if not calls:
         return checks
-    reason = "not judged, because calls do not work; see above"
-    if all(check.status == "odd" for check in calls):
-        reason = "not judged, because the server does not parse calls; see above"
+    needs_calls, reason = _NEED_CALLS | {"special tokens"}, "not judged, because calls do not work; see above"
+    if all(check.status == "odd" for check in calls):  # then Interlingua needs the special tokens
+        needs_calls, reason = _NEED_CALLS, "not judged, because the server does not parse calls; see above"
     return [
-        skipped(check.check, reason) if check.check in _NEED_CALLS and check.status in ("odd", "wrong") else check
+        skipped(check.check, reason) if check.check in needs_calls and check.status in ("odd", "wrong") else check
         for check in checks
     ]
 
