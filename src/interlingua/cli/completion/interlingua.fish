@@ -245,7 +245,7 @@ complete -c interlingua -n '_shtab_interlingua_using translate' -l reasoning -xk
 complete -c interlingua -n '_shtab_interlingua_using translate' -l explain -d 'show chunk by chunk what was received, what is sent, and why'
 complete -c interlingua -n '_shtab_interlingua_using translate' -l trace -d 'print each step as a line of JSON instead of the translated reply'
 complete -c interlingua -n '_shtab_interlingua_using translate' -l only -xka "changes findings warnings errors" -d 'with --explain: only chunks that are changed, or that have findings of at least this severity'
-complete -c interlingua -n '_shtab_interlingua_using translate' -l all-chunks -d 'with --explain: each unchanged chunk in a row of its own'
+complete -c interlingua -n '_shtab_interlingua_using translate' -l all-chunks -d 'with --explain: each chunk in a row of its own'
 complete -c interlingua -n '_shtab_interlingua_using translate' -l quiet -d 'print no findings'
 complete -c interlingua -n '_shtab_interlingua_using translate' -l json -d 'print findings as JSON lines (to standard error)'
 complete -c interlingua -n '_shtab_interlingua_using translate' -l captures -xka "(__fish_complete_directories)" -d 'folder of the captures; default: `capture.dir` of the settings, or ./captures'

@@ -537,7 +537,7 @@ _shtab_interlingua_translate_options=(
   "--explain[show chunk by chunk what was received, what is sent, and why]"
   "--trace[print each step as a line of JSON instead of the translated reply]"
   "--only[with --explain\: only chunks that are changed, or that have findings of at least this severity]:only:(changes findings warnings errors)"
-  "--all-chunks[with --explain\: each unchanged chunk in a row of its own]"
+  "--all-chunks[with --explain\: each chunk in a row of its own]"
   "--quiet[print no findings]"
   "--json[print findings as JSON lines (to standard error)]"
   "--captures[folder of the captures\; default\: \`capture.dir\` of the settings, or .\/captures]:DIR:_files -/"
