@@ -96,9 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=ROW_SELECTIONS,
         help="with --explain: only chunks that are changed, or that have findings of at least this severity",
     )
-    parser.add_argument(
-        "--all-chunks", action="store_true", help="with --explain: each chunk in a row of its own"
-    )
+    parser.add_argument("--all-chunks", action="store_true", help="with --explain: each chunk in a row of its own")
     options.add_findings(parser)
     options.add_file(parser, "the reply; a capture, or the id of a captured request; a folder: its newest capture")
     add_captures_option(parser)

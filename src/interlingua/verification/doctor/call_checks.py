@@ -8,7 +8,7 @@ from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped,
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
 from interlingua.verification.doctor.server_checks import LOG_HINT, MISSING_STATUSES, TRY_LATER_HINT
-from interlingua.verification.engine_flags import parser_flags, parser_name
+from interlingua.verification.engine_flags import parser_flags, parser_name, template_advice, unparsed_start
 from interlingua.verification.judging.failure import Failure
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
 from interlingua.verification.judging.observation import Observation, offered_tools
@@ -132,7 +132,7 @@ async def _judge_call(probe: Probe, observation: Observation, sample: Sample, na
     failure, *evidence = attribution.reasons
     label = "Cause" if attribution.confidence == "certain" else "Likely cause"
     explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
-    return wrong(name, explained, _fix_for(attribution.cause, flags))
+    return wrong(name, explained, _fix_for(attribution.cause, facts.engine, flags))
 
 
 def _right_call(probe: Probe, name: str) -> CheckResult:
@@ -144,13 +144,15 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
     return ok(name, RIGHT_CALL)
 
 
-def _fix_for(cause: str, flags: str) -> str:
+def _fix_for(cause: str, engine: str, flags: str) -> str:
     match cause:
+        case "engine-parser" if unparsed := unparsed_start(engine):
+            own = f"with {flags}, or " if flags else ""
+            return f"start the server {own}{unparsed}: then Interlingua reads the text"
         case "engine-parser":
-            own = f"start the server with {flags}, or" if flags else "use another tool parser, or start the server"
-            return f"{own} without a parser: Interlingua reads the text"
+            return "only the server's operator can correct it: use another tool parser, or another provider"
         case "template":
-            return "use the chat template of the model's repository (--chat-template)"
+            return template_advice(engine)
         case "model":
             return "run `interlingua verify` to see how often this happens"
         case "transport":
@@ -173,7 +175,7 @@ async def check_template(probe: Probe) -> CheckResult:
         tokens = as_auto.reply.input_tokens or tokens
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
-        return wrong("tools in prompt", message, "use the chat template of the model's repository (--chat-template)")
+        return wrong("tools in prompt", message, template_advice(probe.target.facts.engine))
     return ok("tools in prompt", f"two tools take {tokens - base} tokens")
 
 

@@ -17,6 +17,7 @@ from interlingua.verification.doctor.probe_samples import (
     THINKING_REPLAY,
 )
 from interlingua.verification.doctor.server_checks import MISSING_STATUSES
+from interlingua.verification.engine_flags import template_advice
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
 from interlingua.wires import WIRES
 
@@ -30,7 +31,6 @@ __all__ = [
     "short_name",
 ]
 
-TEMPLATE_HINT = "use another chat template (--chat-template): agents send a system message with each request"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 
@@ -40,7 +40,8 @@ async def check_system_message(probe: Probe) -> CheckResult:
     observation = await probe.ask(SYSTEM_MESSAGE, stream=False)
     if observation.recording.is_success:
         return ok("system message", "accepted")
-    return wrong("system message", f"refused: {describe_error(observation)}", TEMPLATE_HINT)
+    fix = f"agents send one with each request: {template_advice(probe.target.facts.engine)}"
+    return wrong("system message", f"refused: {describe_error(observation)}", fix)
 
 
 async def check_thinking_replay(probe: Probe) -> CheckResult:
