@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -12,15 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from interlingua.cli import main
+from interlingua.cli.verify.progress import ProgressLine
 from interlingua.faults.engines import ENGINE_FAULTS
 from interlingua.faults.upstream.script import send_response, wait
 from interlingua.faults.upstream.server import UpstreamServer
+from interlingua.verification.run.runner import Progress
 from tests.support.scripted_engine import MODEL, run_engine
 
 
@@ -214,6 +218,24 @@ def test_verify_repeats_its_first_request(cli: Cli, scripted: UpstreamServer) ->
     scripted.add("m", send_response("200 OK", json.dumps(reply).encode()))
     result = cli("verify", "--base-url", scripted.url, "--model", "m", "--dry-run")
     assert result.status == 0, result.err
+
+
+def test_progress_shows_that_the_run_continues_while_no_reply_arrives(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    async def wait() -> None:
+        line = ProgressLine()
+        line.update(Progress(200))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(line.tick(), 1.5)
+
+    asyncio.run(wait())
+    first, second = capsys.readouterr().err.split("\r\x1b[K")[1:]
+    assert first.startswith("0/200 requests")
+    assert first.endswith("0 s")
+    assert second.endswith("1 s")
 
 
 def test_verify_as_json_and_threshold(cli: Cli, faulty: str) -> None:

@@ -89,7 +89,8 @@ def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespac
     if args.timeout <= 0 or args.parallel <= 0:
         raise UsageError("--timeout and --parallel must be greater than 0", "for example: --timeout 20 --parallel 4")
     examined = _routes_to_examine(routes, list(upstreams), args.model)
-    reports = asyncio.run(_examine_all(examined, args))
+    with terminal.progress("checking"):
+        reports = asyncio.run(_examine_all(examined, args))
     if args.json:
         console.write_json([msgspec.to_builtins(report) for report in reports])
     else:

@@ -194,10 +194,12 @@ async def _run_trials(
     progress = ProgressLine()
     runner = Runner(sender, writer, target.facts.engine, target.dialect, log, progress.update, args.max_total_tokens)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.stop, "interrupted")
+    ticker = asyncio.create_task(progress.tick())
     try:
         await runner.run(plan.trials, args.parallel, stored.results if stored else ())
     finally:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        ticker.cancel()
         progress.finish()
         log.add_tokens(runner.extra_tokens)
         log.close()
