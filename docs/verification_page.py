@@ -117,6 +117,7 @@ The gravest failure of a reply, the first in this list, is attributed:
 ## Metrics
 
 Every rate has the 95 % interval of Wilson. A request is one sample in one mode.
+The stream and the whole reply of a sample are not independent, so the interval of both together is a little too narrow.
 
 {_table(("metric", "definition"), METRICS)}
 
