@@ -10,7 +10,7 @@ from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALL
 from interlingua.verification.doctor.server_checks import LOG_HINT, MISSING_STATUSES, TRY_LATER_HINT
 from interlingua.verification.engine_flags import parser_flags, parser_name, template_advice, unparsed_start
 from interlingua.verification.judging.failure import Failure
-from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
+from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
 from interlingua.verification.judging.observation import Observation, offered_tools
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading import describe_unreadable
@@ -108,7 +108,7 @@ async def check_calls(probe: Probe) -> list[CheckResult]:
 
 
 async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
-    judgement = probe.judge(observation, sample)
+    judgement = judge(observation, sample)
     facts, dialect = probe.target.facts, probe.dialect.name
     flags = parser_flags(facts.engine, dialect)
     fix = (
@@ -207,7 +207,7 @@ async def check_choices(probe: Probe) -> CheckResult:
             refused.append(f"{mode} ({describe_error(observation)})")
         elif _is_too_short(observation):
             continue
-        elif not probe.judge(observation, sample).is_right:
+        elif not judge(observation, sample).is_right:
             corrected = judge_corrected(observation, sample)
             problems += [_choice_problem(mode, failure) for failure in corrected.failures[:1]]
     if refused and any("requires --" in text for text in refused):
@@ -225,7 +225,7 @@ def _choice_problem(mode: str, failure: Failure) -> str:
 
 async def check_parallel(probe: Probe) -> CheckResult:
     observation = await probe.ask(PARALLEL, stream=True)
-    judgement = probe.judge(observation, PARALLEL)
+    judgement = judge(observation, PARALLEL)
     if judgement.is_right:
         return ok("parallel calls", "two calls in one reply")
     if not observation.recording.is_success:

@@ -13,7 +13,6 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
 from interlingua.verification.doctor.call_checks import (
     RATE_LIMIT_HINT,
-    RIGHT_CALL,
     check_calls,
     check_choices,
     check_parallel,
@@ -22,6 +21,7 @@ from interlingua.verification.doctor.call_checks import (
     check_template,
 )
 from interlingua.verification.doctor.check import CheckResult, UpstreamReport, skipped, wrong
+from interlingua.verification.doctor.consequences import without_consequences
 from interlingua.verification.doctor.feature_checks import (
     check_api,
     check_images,
@@ -36,20 +36,10 @@ from interlingua.verification.doctor.server_checks import LOG_HINT, check_server
 from interlingua.verification.probing.sender import Sender
 from interlingua.verification.run.polite_sender import RATE_LIMIT_STATUSES, AdaptiveLimit, PoliteSender, RetryPolicy
 from interlingua.verification.target import find_target
-from interlingua.wires import WIRES
 
 __all__ = ["examine"]
 
 FIRST_CHECK = "stream"
-_NEED_CALLS = frozenset(
-    {
-        "tool_choice",
-        "parallel calls",
-        "thinking replay",
-        *(f"API {short_name(wire)}" for wire in WIRES),
-    }
-)
-"""Checks that cannot succeed if the model's calls do not arrive."""
 _RATE_LIMIT_POLICY = RetryPolicy(attempts=3, statuses=RATE_LIMIT_STATUSES)
 """A limit on parallel requests says nothing about the model. Other errors are what the doctor looks for."""
 Check = Callable[[Probe], Awaitable[CheckResult | list[CheckResult]]]
@@ -113,7 +103,7 @@ async def examine(
         return _report(route, model, checks, start, limited, 0)
     probe = Probe(limited, target)
     found = await _run_checks(probe, limited, _checks(route.upstream.api), deadline, seconds)
-    checks += _without_consequences(found)
+    checks += without_consequences(found)
     return _report(route, model, checks, start, limited, probe.tokens)
 
 
@@ -131,35 +121,6 @@ def _timed_out(name: str, seconds: float, rate_limited: int) -> CheckResult:
     if rate_limited:
         return wrong(name, f"{message}: the server limits requests (status 429)", RATE_LIMIT_HINT)
     return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
-
-
-def _without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
-    """Return the checks. Those that cannot succeed say so instead of repeating the problem of an earlier one."""
-    calls = [check for check in checks if check.check.startswith("tool call")]
-    if any(check.status == "ok" for check in calls):
-        return checks
-    if checks[0].status == "wrong":
-        return _without_any_reply(checks)
-    if not calls:
-        return checks
-    needs_calls, reason = _NEED_CALLS | {"special tokens"}, "not judged, because calls do not work; see above"
-    if all(check.status == "odd" for check in calls):  # then Interlingua needs the special tokens
-        needs_calls, reason = _NEED_CALLS, "not judged, because the server does not parse calls; see above"
-    return [
-        skipped(check.check, reason) if check.check in needs_calls and check.status in ("odd", "wrong") else check
-        for check in checks
-    ]
-
-
-def _without_any_reply(checks: list[CheckResult]) -> list[CheckResult]:
-    """Return the checks if not even a simple request works: of the others, only another API that works counts."""
-    first, *others = checks
-    working = [check for check in others if check.message == RIGHT_CALL]
-    if working:
-        wires = {f"API {short_name(wire)}": wire for wire in WIRES}
-        first = msgspec.structs.replace(first, fix=f"use --api {wires[working[0].check]}, which works")
-    reason = "not judged, because a simple request fails; see above"
-    return [first, *(check if check in working else skipped(check.check, reason) for check in others)]
 
 
 def _report(

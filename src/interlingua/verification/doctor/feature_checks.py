@@ -18,7 +18,7 @@ from interlingua.verification.doctor.probe_samples import (
 )
 from interlingua.verification.doctor.server_checks import MISSING_STATUSES
 from interlingua.verification.engine_flags import template_advice
-from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
+from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
 from interlingua.wires import WIRES
 
 __all__ = [
@@ -116,14 +116,14 @@ async def check_api(probe: Probe, wire: str) -> CheckResult:
         return ok(name, "not there; Interlingua provides it")
     if not recording.is_success:
         return odd(name, f"a call fails: {describe_error(observation)}")
-    if probe.judge(observation, CALL).is_right:
+    if judge(observation, CALL).is_right:
         return ok(name, RIGHT_CALL)
     if judge_corrected(observation, CALL).is_right:
         return odd(
             name,
-            f"the call is damaged: {probe.judge(observation, CALL).failures[0].message}",
+            f"the call is damaged: {judge(observation, CALL).failures[0].message}",
             "Interlingua corrects it",
         )
     if not observation.reply.events or observation.reply.unreadable_events:
         return ok(name, "not there; Interlingua provides it")
-    return wrong(name, probe.judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")
+    return wrong(name, judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")

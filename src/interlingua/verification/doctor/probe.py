@@ -6,7 +6,6 @@ from typing import Any
 
 from interlingua.parsing.dialect import Dialect
 from interlingua.verification.attribution import Attribution
-from interlingua.verification.judging.failure import Judgement
 from interlingua.verification.judging.judge import judge
 from interlingua.verification.judging.observation import Observation, observe
 from interlingua.verification.probing.evidence_collector import EvidenceCollector
@@ -64,9 +63,6 @@ class Probe:
         observation = observe(recording, sample, self.dialect)
         self.tokens += observation.reply.input_tokens + observation.reply.output_tokens
         return observation
-
-    def judge(self, observation: Observation, sample: Sample) -> Judgement:
-        return judge(observation, sample)
 
     async def explain(self, sample: Sample, observation: Observation) -> Attribution:
         """Return the cause of a failure, after the requests that are needed to say so."""
