@@ -21,6 +21,7 @@ __all__ = ["MAX_MODEL_LIST_BYTES", "NO_WIRE", "ListedModels", "fetch_models", "r
 
 NO_WIRE = ""
 """Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
+HTML_TYPE = "text/html"
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MAX_MODEL_LIST_VALUES = 1_000_000
 
@@ -31,6 +32,8 @@ class ListedModels(msgspec.Struct, frozen=True):
     ids: list[str] = []
     server: str = ""
     """Profile of the model server, as the list shows it; "" if it is unknown."""
+    is_web_page: bool = False
+    """True if the upstream answered with an HTML page: its URL is probably wrong."""
 
 
 def fetch_models(route: Route, connect_seconds: float, total_seconds: float) -> ListedModels:
@@ -50,6 +53,8 @@ def fetch_models(route: Route, connect_seconds: float, total_seconds: float) -> 
             async with response:
                 data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
             response_headers = {name.lower(): value for name, value in response.headers.items()}
+            if response.content_type == HTML_TYPE:
+                return ListedModels(is_web_page=True)
             return read_models(data, route.upstream, MAX_MODEL_LIST_VALUES, response_headers)
 
     return asyncio.run(fetch())
