@@ -54,6 +54,18 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> 
         assert not {"--upstream-", "openai-", "anthropic-"} & words
 
 
+def test_lines_of_descriptions_have_80_columns() -> None:
+    """Longer ones would be wrapped on a usual terminal, with single words on lines of their own.
+
+    Lines with columns are wrapped within their last one.
+    """
+    for parser in all_commands():
+        parser.load()
+        for text in (parser.description, parser.epilog):
+            lines = [line for line in (text or "").splitlines() if not re.match(r"  \S+ {2,}\S", line)]
+            assert [line for line in lines if len(line) > 80] == [], parser.prog
+
+
 def test_help_is_the_same_for_all_widths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the breaks between lines differ."""
     texts = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import Any
 
 from interlingua.cli.common import console, options
@@ -20,7 +21,7 @@ wires:
   {", ".join(WIRES)}
 
 upstreams:
-  {", ".join(profile.name for profile in list_profiles())}
+{textwrap.fill(", ".join(profile.name for profile in list_profiles()), 80, initial_indent="  ", subsequent_indent="  ")}
 
 examples:
   interlingua request --from anthropic-messages --to openai-chat \\

@@ -48,7 +48,7 @@ def usage_of(parser: argparse.ArgumentParser) -> str:
         if action.option_strings or isinstance(action, argparse._SubParsersAction):
             continue
         name = str(action.metavar or action.dest)
-        words.append({"?": f"[{name}]", "*": f"[{name} …]"}.get(str(action.nargs), name))
+        words.append({"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name))
     if any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
         words.append("COMMAND" if parser.get_default("run") is None else "[COMMAND]")
     return " ".join(words)

@@ -19,7 +19,7 @@ _shtab_interlingua_commands() {
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
     export:'Prints what a dialect allows, for a program that constrains or parses a model'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
-    inspect:'Serves a page that shows captured exchanges: what the model sent, what the client'
+    inspect:'Serves a page that shows captured exchanges: what the model sent, what the'
     logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
     parse:'Parses the text that a model wrote and prints the reply as one JSON object:'
     reload:'The gateway that `interlingua start` started reads its settings file again. New'
@@ -48,7 +48,7 @@ _shtab_interlingua_cassettes_commands() {
   local _commands=(
     check:'Translates every recorded reply again, for each API, as a stream and whole, and'
     import:'Adds the exchanges of captures (`interlingua serve --capture`) to a cassette, so'
-    show:'Prints a summary of each recorded exchange: the end of the conversation (>), what'
+    show:'Prints a summary of each recorded exchange: the end of the conversation (>),'
   )
   _describe 'interlingua cassettes commands' _commands
 }
@@ -370,7 +370,7 @@ _shtab_interlingua_inspect_defaults_added=0
 
 _shtab_interlingua_logs_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "-n[number of lines to print\; default\: 50]:N:"
   {-f,--follow}"[continue with new lines as they are written]"
 )
@@ -396,7 +396,7 @@ _shtab_interlingua_parse_defaults_added=0
 
 _shtab_interlingua_reload_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -480,7 +480,7 @@ _shtab_interlingua_serve_defaults_added=0
 
 _shtab_interlingua_start_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
@@ -505,7 +505,7 @@ _shtab_interlingua_start_defaults_added=0
 
 _shtab_interlingua_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "--url[check the gateway at this URL, such as http\:\/\/127.0.0.1\:8484]:URL:"
   "--key-env[variable, of the environment or .env, that holds the gateway\'s client key]:NAME:"
   "--json[print JSON]"
@@ -516,7 +516,7 @@ _shtab_interlingua_status_defaults_added=0
 
 _shtab_interlingua_stop_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -136,7 +136,7 @@ def _acquire_lock(descriptor: int, name: str) -> None:
 
 def add_name_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--name", default=DEFAULT_NAME, help="name of the gateway, if there are several; default: default"
+        "--name", default=DEFAULT_NAME, help=f"name of the gateway, if there are several; without it: {DEFAULT_NAME!r}"
     )
 
 
