@@ -253,7 +253,9 @@ def test_server_without_a_model_list(listing: dict[str, Any], message: str, fix:
 
 def test_server_that_has_no_model_list_is_usual() -> None:
     server = BrokenServer(Recording(wire="openai-chat", stream=False, status=404, error="Not Found"))
-    assert "model list" not in statuses(report_on(server, "", choose=True))
+    report = report_on(server, "", choose=True)
+    assert "model list" not in statuses(report)
+    assert report.checks[-1].fix == "add --model, or check the URL; for most servers it ends in /v1"
 
 
 class AnswerSender(EngineSender):

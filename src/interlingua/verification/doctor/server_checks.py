@@ -101,7 +101,8 @@ def _check_model(facts: ServerFacts, model: str) -> CheckResult:
     count = len(facts.models)
     if not model:
         listed = f"; the server has {join_names(facts.models, MAX_LISTED_MODELS)}" if count else ""
-        return odd("model", f"not checked: none is chosen{listed}", "add --model")
+        fix = "add --model" if facts.has_list else f"add --model, or {URL_HINT}"
+        return odd("model", f"not checked: none is chosen{listed}", fix)
     if problem := explain_model_problem(facts, model):
         return wrong("model", problem[0], problem[1])
     others = f" (one of {count})" if count > 1 else ""
