@@ -13,7 +13,7 @@ from interlingua.cli.common.terminal import progress
 from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, Routes
-from interlingua.gateway.upstream.listed_models import fetch_models
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES, fetch_models
 from interlingua.translation.upstream_errors import UpstreamFailed
 
 __all__ = ["ModelChoice", "choose_model", "list_models"]
@@ -22,8 +22,6 @@ CONNECT_TIMEOUT_SECONDS = 3.0
 LIST_TIMEOUT_SECONDS = 8.0
 """An upstream that accepts the connection but takes longer than this for its list is not checked."""
 UNAUTHORIZED_STATUS = 401
-MISSING_STATUSES = frozenset({404, 405, 501})
-"""Statuses of an upstream without a model list, which is usual."""
 REDIRECT_STATUSES = range(300, 400)
 MAX_LISTED_MODELS = 20
 MAX_LISTED_DEMO_MODELS = 5

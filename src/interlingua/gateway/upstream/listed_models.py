@@ -17,11 +17,13 @@ from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.upstreams.server_detection import ServerAnswer, detect_by_models
 
-__all__ = ["MAX_MODEL_LIST_BYTES", "NO_WIRE", "ListedModels", "fetch_models", "read_models"]
+__all__ = ["MAX_MODEL_LIST_BYTES", "MISSING_STATUSES", "NO_WIRE", "ListedModels", "fetch_models", "read_models"]
 
 NO_WIRE = ""
 """Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
 HTML_TYPE = "text/html"
+MISSING_STATUSES = frozenset({404, 405, 501})
+"""Statuses of a path that a server does not have. A model list is usual, and not required."""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MAX_MODEL_LIST_VALUES = 1_000_000
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from interlingua.dialects.native_text import parse
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
-from interlingua.verification.doctor.server_checks import LOG_HINT, MISSING_STATUSES, TRY_LATER_HINT
+from interlingua.verification.doctor.server_checks import LOG_HINT, TRY_LATER_HINT
 from interlingua.verification.engine_flags import parser_flags, parser_name, template_advice, unparsed_start
 from interlingua.verification.judging.failure import Failure
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected

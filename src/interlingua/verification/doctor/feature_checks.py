@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlingua.common.jsontext.codec import read_full_object
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.call_checks import RIGHT_CALL, describe_error
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
@@ -16,7 +17,6 @@ from interlingua.verification.doctor.probe_samples import (
     SYSTEM_MESSAGE,
     THINKING_REPLAY,
 )
-from interlingua.verification.doctor.server_checks import MISSING_STATUSES
 from interlingua.verification.engine_flags import template_advice
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
 from interlingua.wires import WIRES

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from interlingua.common.name_list import join_names
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.probing.server_facts import ENGINES, ServerFacts
 from interlingua.verification.reply_reading import describe_unreadable, read_reply
 from interlingua.verification.run.preflight import KEY_HINT, URL_HINT, explain_model_problem, is_about_key
 
-__all__ = ["LOG_HINT", "MISSING_STATUSES", "TRY_LATER_HINT", "check_server"]
+__all__ = ["LOG_HINT", "TRY_LATER_HINT", "check_server"]
 
 AGENT_WINDOW_TOKENS = 32_768
 """Context window that coding agents need at least: their first request has about 20,000 tokens."""
 MAX_LISTED_MODELS = 6
-MISSING_STATUSES = frozenset({404, 405, 501})
-"""Statuses of an API that the server does not have."""
 START_HINT = "check the URL, and that the server is running"
 LOG_HINT = "check the URL, and the log of the server"
 TRY_LATER_HINT = "try again later, or look at the log of the server"
