@@ -232,12 +232,24 @@ def _cell(tally: Tally) -> str:
     return f"{tally.right} of {tally.failures}{f'; {wrong}' if wrong else ''}"
 
 
+def select_samples(step: int) -> list[Sample]:
+    """Return each Nth sample, and those that force a call: no other sample shows a server that refuses this.
+
+    With N = 3, the sample whose tool name some servers refuse is among them.
+    """
+    return [
+        sample
+        for number, sample in enumerate(builtin_samples(), 1)
+        if number % step == 0 or sample.request.get("tool_choice", "auto") not in ("auto", "none")
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=0, metavar="N", help="use each Nth sample, and print the page")
     args = parser.parse_args()
     step = args.every or SAMPLE_STEP
-    samples = builtin_samples()[step - 1 :: step]  # with the sample whose tool name some servers refuse
+    samples = select_samples(step)
     server = asyncio.run(measure_fault_server(upstream_scenarios()))
     text = page(measure_engines(KINDS, DIALECTS, samples), server, len(samples), DIALECTS)
     if not args.every:

@@ -15,22 +15,29 @@ from interlingua.cli import build_parser
 from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.completion import SCRIPT_NAMES
 from interlingua.core.findings import FINDING_KINDS
+from interlingua.faults.engines import ENGINE_FAULTS
+from interlingua.upstreams import list_profiles
 from interlingua.wires import WIRES
 
 __all__ = ["completion_scripts"]
 
 SCRIPT_FOLDER = Path(__file__).parents[1] / "src" / "interlingua" / "cli" / "completion"
-FILE_NAMES, FOLDER_NAMES = ("FILE", "CAPTURE", "SOURCE"), ("DIR",)
+FILE_NAMES, FOLDER_NAMES = ("FILE", "CAPTURE", "SOURCE", "LOG", "PATH"), ("DIR",)
 """Names of arguments in the help (`metavar`) that are files or folders."""
+PROFILES = [profile.name for profile in list_profiles()]
 VALUES = {
     "--dialect": [dialect.name for dialect in il.dialects()],
     "--from": list(WIRES),
     "--to": list(WIRES),
     "--upstream-api": list(WIRES),
     "--api": list(WIRES),
+    "--upstream-profile": PROFILES,
+    "PROFILE": PROFILES,
+    "--modes": ["stream", "whole", "stream,whole"],
     "--log-format": ["text", "json"],
     "--log-level": ["error", "info", "debug"],
     "AGENT": list(AGENTS),
+    "FAULT": list(ENGINE_FAULTS),
     "KIND": list(FINDING_KINDS),
     "DIALECT": [dialect.name for dialect in il.dialects()],
 }

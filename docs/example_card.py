@@ -20,7 +20,8 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.faults.engines import ENGINE_FAULTS, FaultMix
 from interlingua.gateway.demo.planner import plan_reply
 from interlingua.verification.card import Card, build_card
-from interlingua.verification.card.comparison import compare_runs, comparison_page
+from interlingua.verification.card.comparison import compare_runs
+from interlingua.verification.card.html_comparison import html_comparison
 from interlingua.verification.card.html_page import card_page
 from interlingua.verification.card.terminal_card import terminal_lines
 from interlingua.verification.probing.engine_sender import EngineSender
@@ -116,7 +117,7 @@ def example_files() -> dict[Path, str]:
     return {
         GUIDE: f"{before}{CARD_START}{terminal_text(cards[0])}{CARD_END}{after}",
         CARD_FOLDER / "provider-a.html": card_page(cards[0]),
-        CARD_FOLDER / "comparison.html": comparison_page(compare_runs(cards[0], cards[1], first, second)),
+        CARD_FOLDER / "comparison.html": html_comparison(compare_runs(cards[0], cards[1], first, second)),
     }
 
 

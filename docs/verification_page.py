@@ -23,7 +23,8 @@ METRICS = (
     ),
     (
         "answered",
-        "requests with a reply in the end, of all requests (Query-Success-Rate of MiniMax-Provider-Verifier)",
+        "requests with a reply in the end that a client can read, of all requests (Query-Success-Rate of "
+        "MiniMax-Provider-Verifier)",
     ),
     ("replies per attempt", "replies, of all attempts including retries (`success_rate` there)"),
     ("call rate", "replies whose finish reason is a call, of all requests (Finish-ToolCalls-Rate there)"),
@@ -36,8 +37,7 @@ METRICS = (
     ("finish reason", "replies with a finish reason that matches their content, of all replies"),
     (
         "more than thinking",
-        "requests whose reply is not thinking alone (Response-Success-Rate Not Only Reasoning of "
-        "MiniMax-Provider-Verifier)",
+        "requests whose reply is not thinking alone (1 − Error-Only-Reasoning-Rate of MiniMax-Provider-Verifier)",
     ),
     (
         "trigger precision, recall, F1",
@@ -45,12 +45,22 @@ METRICS = (
         "expected, and it is none. Precision TP/(TP+FP), recall TP/(TP+FN), F1 their harmonic mean",
     ),
     (
+        "trigger match",
+        "(TP + TN) of all requests whose expectation is known; a reply that is cut by its token limit is no TN "
+        "(ToolCalls-Match-Rate of MiniMax-Provider-Verifier)",
+    ),
+    (
         "reference precision, recall, F1",
         "the same, with the finish reason of a reference run (`--against`) instead of the expectation: `tool_call_f1` "
         "of K2-Vendor-Verifier, ToolCalls-Trigger Similarity of MiniMax-Provider-Verifier. A request without a reply "
         "calls no tool",
     ),
-    ("language, no repetition", "samples with `check_type`: no Cyrillic character; no three characters four times"),
+    (
+        "language, no repetition, parameter order",
+        "samples with `check_type`: no Cyrillic character; no three characters four times; a text that names the "
+        "parameters of the tool in the order of the request (Language-Following-Success-Rate and "
+        "Scenario-Check-Pass-Rate of MiniMax-Provider-Verifier)",
+    ),
     ("prompt tokens", "samples of Kimi-Vendor-Verifier: the expected number, or up to three more"),
 )
 EVIDENCE = (
@@ -107,6 +117,7 @@ The gravest failure of a reply, the first in this list, is attributed:
 ## Metrics
 
 Every rate has the 95 % interval of Wilson. A request is one sample in one mode.
+The stream and the whole reply of a sample are not independent, so the interval of both together is a little too narrow.
 
 {_table(("metric", "definition"), METRICS)}
 

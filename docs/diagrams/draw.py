@@ -95,9 +95,6 @@ class Diagram:
 """
 
 
-WORK = ("requests: translate, adapt", "replies: parse, correct", "findings: report")
-
-
 def overview() -> Diagram:
     """Return the diagram of agents, gateway and upstreams."""
     return Diagram(
@@ -105,7 +102,7 @@ def overview() -> Diagram:
         210,
         (
             Box(10, 20, 200, "Claude Code", ("Anthropic Messages",)),
-            Box(10, 82, 200, "opencode, your program", ("OpenAI Chat Completions",)),
+            Box(10, 82, 200, "opencode, SDKs …", ("OpenAI Chat Completions",)),
             Box(10, 144, 200, "Codex", ("OpenAI Responses",)),
             Box(
                 290,
@@ -129,7 +126,7 @@ def overview() -> Diagram:
 
 
 def reply() -> Diagram:
-    """Return the diagram of the way of a streamed reply."""
+    """Return the diagram of the path of a streamed reply."""
     return Diagram(
         "The bytes of the upstream become messages, then neutral events, and then the frames of the client's API.",
         330,
@@ -154,7 +151,7 @@ def reply() -> Diagram:
 
 
 def request() -> Diagram:
-    """Return the diagram of the way of a request."""
+    """Return the diagram of the path of a request."""
     return Diagram(
         "A client's request is read, its history repaired, adapted to the upstream and written in the upstream's API.",
         225,

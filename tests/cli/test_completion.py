@@ -22,6 +22,10 @@ ROWS = {
     ("run", "cod"): {"codex"},
     ("explain", "cut-s"): {"cut-short"},
     ("request", "--to", "anth"): {"anthropic-messages"},
+    ("request", "--upstream", "moon"): {"moonshot"},
+    ("serve", "--upstream-profile", "sg"): {"sglang"},
+    ("dialects", "show", "kimi"): {"kimi_k2", "kimi_k3"},
+    ("faults", "engine", "parser-off-no"): {"parser-off-no-tokens"},
 }
 
 

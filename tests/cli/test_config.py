@@ -126,7 +126,10 @@ PROBLEMS = [
     ("interlingua.yaml:10: models.slow.upstrem: unknown field", "did you mean 'upstream'?"),
     ("interlingua.yaml:11: tiers.opis: unknown field", "did you mean 'opus'?"),
     ("interlingua.yaml:5: upstreams.own.url: required field is missing", "for example: url: https://"),
-    ("interlingua.yaml:4: upstreams.router.url: 'openrouter.ai' is not an http or https URL", "for example:"),
+    (
+        "interlingua.yaml:4: upstreams.router.url: 'openrouter.ai' is not an http or https URL",
+        "did you mean https://openrouter.ai?",
+    ),
     ("interlingua.yaml:12: seal_key: the key has less than 16 characters", "generate one"),
     ("interlingua.yaml:8: models.kimi.dialect: no dialect is called 'kimi_k3000'", "did you mean"),
     ("interlingua.yaml:5: upstreams.own.profile: no upstream is called 'vlm'", "did you mean 'vllm'?"),

@@ -14,10 +14,10 @@ import pytest
 
 from interlingua.cli import main
 from interlingua.cli.config import init
+from interlingua.cli.gateway.model_choice import UpstreamModels
 from interlingua.errors import BadInput
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.loader import load_settings
-from interlingua.gateway.upstream.listed_models import ListedModels
 
 
 class CommandResult(NamedTuple):
@@ -33,7 +33,7 @@ Cli = Callable[..., CommandResult]
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
     """Run a command. With answers, standard input is a terminal."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(init, "list_models", lambda _: ListedModels(["moonshotai/kimi-k2.5", "z-ai/glm-4.6"]))
+    monkeypatch.setattr(init, "list_models", lambda _: UpstreamModels(["moonshotai/kimi-k2.5", "z-ai/glm-4.6"]))
 
     def run(*argv: str, answers: list[str] | None = None) -> CommandResult:
         stdin = io.StringIO("".join(f"{answer}\n" for answer in answers or []))
@@ -134,7 +134,7 @@ def test_unusable_answer_is_asked_again(cli: Cli) -> None:
 
 
 def test_unreachable_upstream_is_no_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> ListedModels:
+    def fail(_: object) -> UpstreamModels:
         raise BadInput("the upstream cannot be used: Connection refused", "")
 
     monkeypatch.setattr(init, "list_models", fail)

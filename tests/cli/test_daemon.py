@@ -91,7 +91,7 @@ class User:
             process.communicate()
         for path in self.state.glob("*.json"):
             facts = json.loads(path.read_text())
-            send_signal(facts["pid"], facts["began"], signal.SIGKILL)
+            send_signal(facts["pid"], facts["start_id"], signal.SIGKILL)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
     assert {path.stat().st_mode & 0o777 for path in user.state.iterdir()} == {0o600}
 
     assert "stopped after" in user.run("stop")
-    assert process_start_id(facts["pid"]) != facts["began"]
+    assert process_start_id(facts["pid"]) != facts["start_id"]
     assert user.run("status", status=3) == "default: not running\n"
     assert "stopped cut=0" in user.run("logs", "-n", "1")
     assert "is not running" in user.run("stop")
@@ -194,6 +194,8 @@ def test_status_of_gateway_with_client_keys_has_no_request_counts(user: User) ->
     assert "requires a key" in user.run("status", "--url", facts["address"])
     assert (facts["gateway"], facts["gateway_unknown"]) == (None, "the gateway requires a key, see --key-env")
     assert "NO_SUCH_VARIABLE is not set" in user.run("status", "--key-env", "NO_SUCH_VARIABLE", status=2)
+    (user.folder / ".env").write_text(f"ALICE_KEY={KEY}\n")
+    assert "0 finished, 0 open" in user.run("status", "--key-env", "ALICE_KEY"), "as `config init` writes it"
     assert KEY not in (user.state / "default.json").read_text()
     assert user.run("stop")
 
@@ -321,7 +323,7 @@ def test_interrupted_start_leaves_no_process_and_no_files(user: User, number: si
     assert status == 128 + number
     assert not file.exists()
     assert list(temporary.iterdir()) == []
-    assert process_start_id(facts["pid"]) != facts["began"]
+    assert process_start_id(facts["pid"]) != facts["start_id"]
     assert user.run("status", status=3) == "default: not running\n"
 
 
@@ -394,16 +396,16 @@ def time_limit(seconds: float) -> Iterator[None]:
 def test_killed_gateway_is_reported_and_can_be_started_again(user: User) -> None:
     user.start("--demo")
     facts = user.facts()
-    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
-    wait_for_exit(facts["pid"], facts["began"])
+    send_signal(facts["pid"], facts["start_id"], signal.SIGKILL)
+    wait_for_exit(facts["pid"], facts["start_id"])
     output = user.run("status", status=3)
     assert "not running: it ended without `interlingua stop`" in output
     assert str(facts["pid"]) in output
     assert user.run("status", status=3) == "default: not running\n"
     user.start("--demo")
     facts = user.facts()
-    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
-    wait_for_exit(facts["pid"], facts["began"])
+    send_signal(facts["pid"], facts["start_id"], signal.SIGKILL)
+    wait_for_exit(facts["pid"], facts["start_id"])
     assert f"(process {facts['pid']}) ended without" in user.run("start", "--demo", "--port", "0")
     user.run("stop")
 
@@ -444,7 +446,7 @@ def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, comman
                 command, *["--demo", "--port=0"][: 2 * (command == "start")], status=3 * (command == "status")
             )
         finally:
-            send_signal(facts["pid"], facts["began"], signal.SIGKILL)
+            send_signal(facts["pid"], facts["start_id"], signal.SIGKILL)
         assert unrelated.poll() is None
     assert str(unrelated.pid) in output
 
@@ -454,10 +456,10 @@ def test_unrelated_process_with_the_same_pid_is_not_signalled(user: User, comman
 def test_status_after_a_reboot(user: User) -> None:
     user.start("--demo")
     facts = user.facts()
-    another = f"11111111-2222-3333-4444-555555555555 {facts['began'].split()[1]}"
-    (user.state / "default.json").write_text(json.dumps({**facts, "began": another}))
+    another = f"11111111-2222-3333-4444-555555555555 {facts['start_id'].split()[1]}"
+    (user.state / "default.json").write_text(json.dumps({**facts, "start_id": another}))
     assert "not running: the machine was restarted" in user.run("status", status=3)
-    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
+    send_signal(facts["pid"], facts["start_id"], signal.SIGKILL)
 
 
 # ── reload and stop ───────────────────────────────────────────────────────────────────────────────────────────────────

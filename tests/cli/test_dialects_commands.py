@@ -129,6 +129,23 @@ def test_dialect_file_works_in_all_commands(cli: Cli, dialect_file: Path) -> Non
     assert cli("dialects", "show", dialect_file).out.splitlines()[1] == 'name: "mine"'
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("./acmee.yaml", "hint: did you mean 'acme.yaml'?"),
+        ("acme", "hint: for the file, write --dialect ./acme.yaml"),
+    ],
+)
+def test_misspelt_dialect_file_gets_a_hint(
+    cli: Cli, dialect_file: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    monkeypatch.chdir(dialect_file.parent)
+    dialect_file.rename("acme.yaml")
+    result = cli("parse", "--dialect", name, stdin="hi")
+    assert result.status != 0
+    assert hint in result.err
+
+
 def test_invalid_dialect_file_is_reported(cli: Cli, dialect_file: Path) -> None:
     dialect_file.write_text(dialect_file.read_text("utf-8").replace("    close:", "    clsoe:"), encoding="utf-8")
     for command in (["parse"], ["render"], ["translate"], ["dialects", "check"], ["dialects", "show"]):
@@ -181,7 +198,7 @@ TYPED = {
 }
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "extra call": (changed_row(calls=[]), "expected 0 calls, got 2: get_weather, get_weather"),
-    "missing call": (changed_row(text="Hello.", reasoning=None), "expected 2 calls, got 0: none"),
+    "missing call": (changed_row(text="Hello.", reasoning=None), "expected 2 calls, got none"),
     "other arguments": (
         changed_row(calls=OTHER),
         'call 1: expected the arguments {"city": "Rome"}, got {"city": "Paris"}',

@@ -7,22 +7,41 @@ from pathlib import Path
 
 import pytest
 
+from interlingua import events as ev
+from interlingua import trace
 from interlingua.cli import main
 from interlingua.cli.common.two_columns import ColumnLine, ColumnRow
+from interlingua.cli.translate.chunk_runs import forwarded_part, held_back_part, rewritten_part
 from interlingua.cli.translate.row_selection import ExplainedRow, RowSelection, RowSelector
 from interlingua.core.finding_severity import Severity
 from interlingua.core.findings import FINDING_KINDS
 from tests.support.paths import ROOT
 
-SAME = [ColumnLine("unchanged, byte for byte")]
+
+def row_of(number: int, *right: str) -> ColumnRow:
+    return ColumnRow(str(number), [ColumnLine(f"chunk {number}")], [ColumnLine(text) for text in right])
 
 
 def unchanged(number: int, **fields: str | int) -> ExplainedRow:
-    return ExplainedRow(ColumnRow(str(number), [ColumnLine(f"chunk {number}")], SAME), fields)
+    row = row_of(number, "unchanged, byte for byte")
+    return ExplainedRow(row, is_unchanged=True, run_part=forwarded_part(row, fields))
 
 
 def changed(number: int, severity: Severity | None = None) -> ExplainedRow:
-    return ExplainedRow(ColumnRow(str(number), [ColumnLine(f"chunk {number}")], []), None, severity)
+    return ExplainedRow(row_of(number), severity=severity)
+
+
+def rewritten(number: int, text: str, index: int = 0) -> ExplainedRow:
+    """Return a chunk whose text is forwarded to a client of Messages."""
+    frame = {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+    row = row_of(number, "frame", "text forwarded")
+    return ExplainedRow(row, run_part=rewritten_part(row, {"content": text}, frame, ev.TextDelta(text)))
+
+
+def held_back(number: int, text: str, so_far: str, reason: trace.HoldReason = "marker") -> ExplainedRow:
+    row = row_of(number, f"buffered: {so_far}")
+    event = trace.HeldBack(number, 0, trace.Channel.TEXT, so_far, reason)
+    return ExplainedRow(row, run_part=held_back_part(row, {"content": text}, event))
 
 
 TEXT = [unchanged(number, content=f"{number},") for number in range(1, 6)]
@@ -57,6 +76,37 @@ def select(
 @pytest.mark.parametrize(("rows", "expected"), ROWS.values(), ids=ROWS)
 def test_runs_of_unchanged_chunks_are_one_row(rows: list[ExplainedRow], expected: list[tuple[str, str]]) -> None:
     assert select(rows) == expected
+
+
+def collapsed(*rows: ExplainedRow) -> list[tuple[str, list[str]]]:
+    selector = RowSelector(None, is_collapsed=True)
+    selected = [row for explained in rows for row in selector.feed(explained)] + selector.flush()
+    return [(row.left[0].text, [line.text for line in row.right]) for row in selected]
+
+
+def test_texts_forwarded_in_frames_of_one_form_are_one_row() -> None:
+    """The text of a chunk may occur in it as another value, too: then the chunk has a row of its own."""
+    rows = [rewritten(1, "I "), rewritten(2, "will "), rewritten(3, "call."), rewritten(4, "text_delta")]
+    assert collapsed(*rows) == [
+        (
+            '… to 3: {"content":"I will call."}',
+            [
+                '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"I will call."}}',
+                "text forwarded, in 3 frames",
+            ],
+        ),
+        ("chunk 4", ["frame", "text forwarded"]),
+    ]
+    blocks = [rewritten(1, "a"), rewritten(2, "b"), rewritten(3, "c", 1), rewritten(4, "d", 1)]
+    assert [left for left, _ in collapsed(*blocks)] == ["chunk 1", "chunk 2", "chunk 3", "chunk 4"]
+
+
+def test_texts_held_back_for_one_reason_are_one_row() -> None:
+    rows = [held_back(1, "<", "<"), held_back(2, "too", "<too"), held_back(3, "l", "<tool")]
+    assert collapsed(*rows, held_back(4, ">", "<tool>", "call")) == [
+        ('… to 3: {"content":"<tool"}', ["buffered: <tool"]),
+        ("chunk 4", ["buffered: <tool>"]),
+    ]
 
 
 def test_every_chunk_has_a_row_if_asked_for() -> None:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.upstream_server import UpstreamServer, send_response
+from tests.support.upstream_server import Step, UpstreamServer, send_response
 
 AGENT = f"""\
 #!{sys.executable}
@@ -329,6 +329,39 @@ def test_refused_key_stops_before_the_agent_starts(sandbox: Sandbox) -> None:
     assert code == 1
     assert "refuses the key" in stderr
     assert "--upstream-key-env" in stderr
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (send_response("200 OK", b"<h1>Welcome</h1>", "text/html"), "answers with a web page\nhint: for most servers"),
+        (send_response("302 Found", b"", "text/html", "location: http://127.0.0.1:9/"), "the upstream redirects (302)"),
+    ],
+    ids=["web page", "redirect"],
+)
+def test_server_that_is_no_upstream_stops_before_the_agent_starts(
+    sandbox: Sandbox, upstream: UpstreamServer, step: Step, problem: str
+) -> None:
+    upstream.add("None", step)
+    run = sandbox.run("claude", "--upstream", upstream.url, "--model", "kimi-k2.5")
+    code, stderr = run.end()
+    assert code == 1
+    assert problem in stderr
+    assert not run.report.exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "note"),
+    [("503 Service Unavailable", "has status 503: the upstream returned status 503"), ("404 Not Found", "")],
+)
+def test_model_list_that_cannot_be_read_is_a_note(
+    sandbox: Sandbox, upstream: UpstreamServer, status: str, note: str
+) -> None:
+    upstream.add("None", send_response(status, b""))
+    code, stderr = sandbox.run("claude", "--upstream", upstream.url, "--model", "kimi-k2.5").end()
+    assert code == 0
+    assert ("interlingua: note: the model list" in stderr) == bool(note)
+    assert note in stderr
 
 
 def test_failures_of_previous_runs_are_not_reported(sandbox: Sandbox) -> None:

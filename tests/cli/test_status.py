@@ -32,7 +32,7 @@ def test_lines_of_a_gateway_with_problems() -> None:
                 kind="unreachable",
                 reason="cannot connect to http://127.0.0.1:9/v1: Connection refused",
                 seconds=190.0,
-                last_seconds=4.0,
+                last_seconds=1.5,
             )
         ],
     )
@@ -41,8 +41,8 @@ def test_lines_of_a_gateway_with_problems() -> None:
         "  requests  120 finished, 3 open (limit 4096)",
         "  clients   5 connections (limit 8192)",
         "  memory    12.3 MiB of 1024 MiB",
-        "  failing   k2 at one: 12 failed attempts in 3 minutes, the last 4 seconds ago",
-        "            cannot connect to http://127.0.0.1:9/v1: Connection refused",
+        "  failing   k2 at one: 12 failed attempts in 3 minutes, the last 1 second ago: cannot connect to "
+        "http://127.0.0.1:9/v1: Connection refused",
         "  circuits  k2 at one: open for all clients, 10 failures; next probe in 1.5 s",
         "            glm\\n at two: open for 1 client, 10 failures; the next request is the probe",
         "            and 4 more",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +20,7 @@ import pytest
 import interlingua as il
 from docs.completion import _all_parsers
 from interlingua.cli import build_parser, main
-from interlingua.cli.common import terminal
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.gateway.serve import startup_message
 from interlingua.common.ansi import Style, uses_color
@@ -48,6 +51,18 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> 
             assert len(line) <= width or len(line.split()) == 1, f"{parser.prog}: {line}"
             assert not re.search(r"[a-z]-$", line), f"{parser.prog}: a word is broken: {line}"
         assert not {"--upstream-", "openai-", "anthropic-"} & words
+
+
+def test_lines_of_descriptions_have_80_columns() -> None:
+    """Longer ones would be wrapped on a usual terminal, with single words on lines of their own.
+
+    Lines with columns are wrapped within their last one.
+    """
+    for parser in all_commands():
+        parser.load()
+        for text in (parser.description, parser.epilog):
+            lines = [line for line in (text or "").splitlines() if not re.match(r"  \S+ {2,}\S", line)]
+            assert [line for line in lines if len(line) > 80] == [], parser.prog
 
 
 def test_help_is_the_same_for_all_widths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +118,19 @@ def test_errors_are_wrapped_between_words_in_a_terminal() -> None:
     assert set(hint.replace(",", " ").split()[2:]) >= {dialect.name for dialect in il.dialects() if dialect.shape}
 
 
+def test_hints_are_wrapped_if_only_the_output_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `interlingua dialects draft x > file`: the terminal is that of standard error."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with os.fdopen(slave, "w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        console.print_stderr("next: test it with real output of the model, see `interlingua dialects check --help`")
+        lines = os.read(master, 1000).decode().splitlines()
+    os.close(master)
+    assert [len(line) <= 50 for line in lines] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -132,6 +160,19 @@ def test_log_lines_fit_the_terminal() -> None:
     coloured = TerminalFormat(has_color=True, width=60)(line)
     assert ANSI.sub("", coloured) == plain
     assert "\x1b[31mupstream failing" in coloured
+
+
+def test_lines_of_the_log_fit_the_terminal(tmp_path: Path) -> None:
+    """JSON is not wrapped, because it is copied."""
+    folder = tmp_path / "interlingua"
+    folder.mkdir()
+    json_line = '{"message": "request", "error": "' + "x " * 50 + '"}'
+    (folder / "default.log").write_text(f"2026-01-01T00:00:00.000Z 502 upstream-failed {'reason ' * 12}\n{json_line}\n")
+    text = run_in_terminal("logs", width=60, XDG_STATE_HOME=str(tmp_path))
+    *lines, last = text.splitlines()
+    assert last == json_line
+    assert max(map(len, lines)) <= 60
+    assert lines[1].startswith("    reason ")
 
 
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────

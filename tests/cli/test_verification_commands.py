@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -12,15 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from interlingua.cli import main
+from interlingua.cli.verify.progress import ProgressLine
 from interlingua.faults.engines import ENGINE_FAULTS
 from interlingua.faults.upstream.script import send_response, wait
 from interlingua.faults.upstream.server import UpstreamServer
+from interlingua.verification.run.runner import Progress
 from tests.support.scripted_engine import MODEL, run_engine
 
 
@@ -83,6 +87,16 @@ def test_doctor_prints_a_line_for_each_check(cli: Cli, healthy: str) -> None:
     assert "\x1b" not in result.out
 
 
+def test_checks_skipped_for_the_same_reason_share_a_line(cli: Cli, scripted: UpstreamServer) -> None:
+    """The server lists a model, and answers every request with a web page."""
+    scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
+    scripted.add("m", send_response("200 OK", b"<h1>Welcome</h1>", "text/html"))
+    result = cli("doctor", "--base-url", scripted.url)
+    assert result.status == 1
+    assert len(re.findall(r"^  (wrong|odd) ", result.out, re.M)) == 1
+    assert re.search(r"^  –      12 checks           system message; tool call, stream; ", result.out, re.M), result
+
+
 def test_doctor_as_json(cli: Cli, healthy: str) -> None:
     (report,) = json.loads(cli("doctor", "--base-url", healthy, "--model", MODEL, "--json").out)
     assert report["model"] == MODEL
@@ -112,7 +126,7 @@ def test_wrong_key(cli: Cli, scripted: UpstreamServer) -> None:
     scripted.add("None", send_response("401 Unauthorized", body))
     result = cli("doctor", "--base-url", scripted.url, "--model", "m", "--key-env", "WRONG_KEY")
     assert result.status == 1
-    assert "the server refuses the key: Incorrect API key provided" in " ".join(result.out.split())
+    assert "the server refuses the key (401): Incorrect API key provided" in " ".join(result.out.split())
     assert "sk-wrong" not in result.out + result.err
 
 
@@ -204,6 +218,24 @@ def test_verify_repeats_its_first_request(cli: Cli, scripted: UpstreamServer) ->
     scripted.add("m", send_response("200 OK", json.dumps(reply).encode()))
     result = cli("verify", "--base-url", scripted.url, "--model", "m", "--dry-run")
     assert result.status == 0, result.err
+
+
+def test_progress_shows_that_the_run_continues_while_no_reply_arrives(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    async def wait() -> None:
+        line = ProgressLine()
+        line.update(Progress(200))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(line.tick(), 1.5)
+
+    asyncio.run(wait())
+    first, second = capsys.readouterr().err.split("\r\x1b[K")[1:]
+    assert first.startswith("0/200 requests")
+    assert first.endswith("0 s")
+    assert second.endswith("1 s")
 
 
 def test_verify_as_json_and_threshold(cli: Cli, faulty: str) -> None:

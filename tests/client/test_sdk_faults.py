@@ -8,6 +8,7 @@ import gzip
 import json
 import logging
 import resource
+import traceback
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from tests.support.upstream_server import UpstreamServer
 MODEL = "gpt-5"
 HI: list[Any] = [{"role": "user", "content": "hi"}]
 FRAMES = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+HINT = "hint: cannot connect to http://127.0.0.1:1; check base_url"
 MODELS = b'{"object": "list", "data": [{"id": "m", "object": "model"}]}'
 
 
@@ -43,6 +45,22 @@ def server() -> Iterator[UpstreamServer]:
     server = UpstreamServer()
     yield server
     server.stop()
+
+
+@pytest.mark.parametrize("make_client", [client.openai, client.anthropic])
+def test_connection_error_names_the_server(make_client: Any) -> None:
+    """The message of the SDKs is "Connection error."; the traceback shows the note of its cause."""
+    sdk_client = make_client(base_url="http://127.0.0.1:1/v1", api_key="any", max_retries=0)
+    with pytest.raises((openai.APIConnectionError, anthropic.APIConnectionError)) as raised:
+        ask(sdk_client)
+    assert HINT in "".join(traceback.format_exception(raised.value))
+
+
+def test_connection_error_of_an_async_client_names_the_server() -> None:
+    sdk_client = client.async_openai(base_url="http://127.0.0.1:1/v1", api_key="any", max_retries=0)
+    with pytest.raises(openai.APIConnectionError) as raised:
+        asyncio.run(sdk_client.chat.completions.create(model=MODEL, messages=HI))
+    assert HINT in "".join(traceback.format_exception(raised.value))
 
 
 def ask(sdk_client: Any, stream: bool = False, **options: Any) -> str:

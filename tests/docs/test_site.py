@@ -13,6 +13,7 @@ import pytest
 
 from docs.diagrams import draw
 from docs.site_hooks import PROJECT_PAGES
+from tests.support.browser import open_browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +68,18 @@ def test_search_has_every_page(site: Path) -> None:
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     for page in ("concepts.html", "guides/gateway.html", "reference/dialects.html", "project/architecture.html"):
         assert f'"{page}"' in index
+
+
+@pytest.mark.slow
+def test_copied_commands_have_no_prompt_and_no_output(site: Path) -> None:
+    with open_browser() as browser:
+        page = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
+        page.goto((site / "guides" / "new-dialect.html").as_uri())
+        block = page.locator(".highlight", has_text="draft acme.jinja")
+        block.hover()
+        block.locator(".md-clipboard, .md-code__button").first.click()
+        copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "interlingua dialects draft acme.jinja > acme.yaml"
 
 
 @pytest.mark.slow

@@ -14,24 +14,22 @@ from interlingua.verification.attribution import CAUSES, Attribution
 from interlingua.verification.card import Card, build_card
 from interlingua.verification.card.advice import advise
 from interlingua.verification.card.card import LatencyCurve
-from interlingua.verification.card.comparison import (
-    compare_runs,
-    comparison_markdown,
-    comparison_page,
-    is_clear_difference,
-)
+from interlingua.verification.card.comparison import compare_runs, is_clear_difference
 from interlingua.verification.card.formats import format_seconds, format_share, format_tokens
+from interlingua.verification.card.html_comparison import html_comparison
 from interlingua.verification.card.html_elements import Html, element
 from interlingua.verification.card.html_page import card_page
-from interlingua.verification.card.json_card import json_card
+from interlingua.verification.card.json_card import json_card, json_comparison
 from interlingua.verification.card.markdown_card import markdown_card
+from interlingua.verification.card.markdown_comparison import markdown_comparison
 from interlingua.verification.card.svg_plots import latency_plot
 from interlingua.verification.card.terminal_card import terminal_lines
+from interlingua.verification.card.terminal_comparison import terminal_comparison
 from interlingua.verification.engine_flags import TOOL_PARSERS, parser_flags
 from interlingua.verification.judging.failure import Failure
 from interlingua.verification.probing.server_facts import Price
 from interlingua.verification.run.cost import TokenCount
-from interlingua.verification.run.metrics import Rate
+from interlingua.verification.run.metrics import Rate, TriggerScore
 from interlingua.verification.run.reference import Reference
 from interlingua.verification.run.run_log import RunHeader, StoredRun
 from interlingua.verification.run.trial_result import TrialResult
@@ -115,6 +113,9 @@ def test_terminal_card_fits_the_width(width: int) -> None:
         ),
         ("engine-parser", "vllm", [(), ("no-call",)], "which makes 1 of them right"),
         ("engine-parser", "vllm", [("no-call",)], "--tool-call-parser kimi_k2, or without a tool parser"),
+        ("engine-parser", "llama.cpp", [("no-call",)], "with --jinja, or with --skip-chat-parsing: then Interlingua"),
+        ("template", "llama.cpp", [("no-call",)], "repository (--chat-template-file)."),
+        ("template", "", [("no-call",)], "Only the server's operator can correct the chat template"),
         ("engine-parser", "", [()], "Put Interlingua in front of it, which makes all of them right."),
         ("engine-parser", "", [("no-call",)], "Only the server can correct this"),
         ("transport", "", [(), ("no-call",)], "which makes 1 of them right. The others need a retry"),
@@ -177,7 +178,7 @@ class PageReader(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    "page", [card_page(CARD), comparison_page(compare_runs(CARD, CARD, RUN, RUN))], ids=["card", "comparison"]
+    "page", [card_page(CARD), html_comparison(compare_runs(CARD, CARD, RUN, RUN))], ids=["card", "comparison"]
 )
 def test_page_is_self_contained_and_safe(page: str) -> None:
     reader = PageReader()
@@ -210,9 +211,39 @@ def test_comparison_lists_the_requests_that_differ() -> None:
     assert comparison.both == 7
     assert comparison.only_a_right == ()
     assert comparison.only_b_right == ("s-4 (stream)", "s-5 (whole)")
-    text = comparison_markdown(comparison)
+    text = markdown_comparison(comparison)
     assert "Only B is right in 2 of 7 requests: s-4 (stream), s-5 (whole)." in text
     assert "| right | 50.0 % | 87.5 % | no |" in text
+    assert "| trigger F1 | 66.7 % | 93.3 % |  |" in text
+
+
+def test_comparison_says_how_alike_the_decisions_are() -> None:
+    """A calls a tool in 4 of 8 requests; B, which has 7 of them, in all but one of these 7."""
+    other = run_of(*(result(n) for n in range(6)), result(6, "model"), result(9))
+    comparison = compare_runs(CARD, build_card(other), RUN, other)
+    assert comparison.agreement == TriggerScore(4, 2, 0, 1)
+    assert comparison.agreement_sentence == ("Both decide alike whether to call a tool in 5 of 7 requests (F1 80.0 %).")
+    assert json_comparison(comparison)["agreement"]["f1"] == pytest.approx(0.8)
+
+
+def test_comparison_of_different_requests_says_so() -> None:
+    other = run_of(*(result(n) for n in range(6)))
+    comparison = compare_runs(CARD, build_card(other), RUN, other)
+    note = "The runs have 6 requests in common, of 8 and 6."
+    lines = "\n".join(terminal_comparison(comparison, 120, lambda text, _: text))
+    for text in (lines, markdown_comparison(comparison), html_comparison(comparison)):
+        assert note in text
+    same = compare_runs(CARD, CARD, RUN, RUN)
+    assert same.overlap_note == ""
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_terminal_comparison_fits_the_width(width: int) -> None:
+    other = run_of(*(result(n) for n in range(6)), result(6, "model"), result(9))
+    lines = list(terminal_comparison(compare_runs(CARD, build_card(other), RUN, other), width, lambda text, _: text))
+    assert max(map(len, lines)) <= width
+    assert f"  {'right':24}    50.0 %    87.5 %" in lines
+    assert f"  {'engine parser':24}         2         0" in lines
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ KIMI = get_dialect("kimi_k2")
 ALL_CHECKS = {
     *("reachable", "key", "engine", "window", "model", "stream", "tool call, stream", "tool call, whole"),
     *("tools in prompt", "special tokens", "tool_choice", "parallel calls", "thinking replay", "images", "JSON schema"),
-    *("structural tags", "API messages", "API responses"),
+    *("structural tags", "API messages", "API responses", "system message"),
 }
 
 
@@ -71,11 +71,12 @@ ROWS = [
     ("parser-missing", "tool call, stream", "odd", "no tool parser", "--tool-call-parser kimi_k2"),
     ("parser-off", "tool call, whole", "odd", "arrives as text", "works with Interlingua"),
     ("parser-of-another-model", "tool call, whole", "wrong", "engine parser", "--tool-call-parser kimi_k2"),
-    ("parser-swallows", "tool call, whole", "wrong", "what the model wrote is right", "without a parser"),
+    ("parser-swallows", "tool call, whole", "wrong", "what the model wrote is right", "without a tool parser"),
     ("template-drops-tools", "tools in prompt", "wrong", "tokens with two tools", "chat template"),
-    ("template-drops-tools", "tool call, whole", "wrong", "caused by the template", "chat template"),
+    ("template-drops-tools", "tool call, whole", "wrong", "get_weather. Cause: template; the prompt", "chat template"),
+    ("template-refuses-system", "system message", "wrong", "refused: 400: ", "agents send one with each"),
     ("truncates-silently", "tool call, whole", "wrong", "end in the middle", "verify"),
-    ("model-never-calls", "tool call, whole", "wrong", "caused by the model", "verify"),
+    ("model-never-calls", "tool call, whole", "wrong", "Cause: model", "verify"),
     ("model-one-call", "parallel calls", "odd", "one call at a time", "agents work"),
     ("finish-stop", "tool call, whole", "odd", "finish reason", "works with Interlingua"),
     ("stream-cut", "tool call, stream", "wrong", "transport", "verify"),
@@ -98,6 +99,29 @@ def test_fault_is_found_and_its_fix_is_named(fault: str, check: str, status: str
 def test_consequences_are_not_repeated(fault: str) -> None:
     report = report_on(EngineSender(engine(fault)))
     assert {statuses(report)[name] for name in ("tool_choice", "parallel calls", "API messages")} == {"skipped"}
+
+
+@pytest.mark.parametrize("dialect", ["kimi_k2", "qwen3_coder", "hermes", "glm45"])
+def test_special_tokens_matter_most_without_a_parser(dialect: str) -> None:
+    """Interlingua reads the calls from the text then. Some dialects have markers that are ordinary text."""
+    report = report_on(EngineSender(engine("parser-missing", dialect=dialect)), f"demo/{dialect}", dialect=dialect)
+    assert statuses(report)["special tokens"] == "ok"
+
+
+class NoSpecialTokens(EngineSender):
+    """Server that removes special tokens from every text, also if it is asked not to."""
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        text = recording.body
+        for token in KIMI.tokens:
+            text = text.replace(token.encode(), b"")
+        return msgspec.structs.replace(recording, body=text, arrivals=(Arrival(len(text), 0.01),))
+
+
+def test_special_tokens_that_are_removed_are_reported() -> None:
+    report = report_on(NoSpecialTokens(engine("parser-missing")))
+    assert statuses(report)["special tokens"] == "odd"
 
 
 def test_wrong_parser_of_sglang_is_named() -> None:
@@ -144,6 +168,21 @@ def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, stat
     assert statuses(report_on(sender))["stream"] == status
 
 
+class LateFirstReply(CollectedEvents):
+    """Sender whose first stream comes late, as that of a server that has just started."""
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        self.seconds = 0.01
+        return recording
+
+
+def test_late_first_reply_is_not_taken_for_collected_events() -> None:
+    sender = LateFirstReply(engine())
+    sender.seconds = 2.0
+    assert statuses(report_on(sender))["stream"] == "ok"
+
+
 class SmallWindow(EngineSender):
     async def list_models(self) -> Recording:
         body = b'{"data": [{"id": "demo/kimi_k2", "owned_by": "vllm", "max_model_len": 4096}]}'
@@ -172,8 +211,8 @@ class BrokenServer:
     ("listing", "check", "message", "fix"),
     [
         ({"error": "cannot connect", "is_unreachable": True}, "reachable", "cannot connect", "check the URL"),
-        ({"error": "no complete reply within 20 s"}, "reachable", "no complete reply", "does not answer"),
-        ({"status": 401, "error": "Incorrect API key"}, "key", "Incorrect API key", "--key-env"),
+        ({"error": "no complete reply within 20 s"}, "reachable", "no complete reply", "the log of the server"),
+        ({"status": 401, "error": "Incorrect API key"}, "key", "needs a key (401): Incorrect API key", "--key-env"),
         ({"status": 400, "error": "API key not valid"}, "key", "API key not valid", "set `key`"),
         ({"status": 200, "body": b'{"data": [{"id": "kimi-k2"}]}'}, "model", "no model", "did you mean kimi-k2?"),
     ],
@@ -184,6 +223,128 @@ def test_server_that_cannot_be_used(listing: dict[str, Any], check: str, message
     assert (last.check, last.status) == (check, "wrong")
     assert message in last.message
     assert fix in last.fix
+
+
+WEB_PAGE = b"<!doctype html><title>Welcome</title><script>x()</script><p>It works!"
+
+
+@pytest.mark.parametrize(
+    ("listing", "message", "fix"),
+    [
+        ({"status": 200, "body": WEB_PAGE, "content_type": "text/html"}, "(text/html): Welcome It works!", "/v1"),
+        ({"status": 200, "body": b""}, "the reply is empty", "check the URL"),
+        ({"status": 200, "body": b"[]"}, "not a JSON object (no content type): []", "check the URL"),
+        ({"status": 200, "body": b'{"data": "x"}'}, "not a list of models", "check the URL"),
+        ({"status": 503, "error": "loading the model"}, "status 503: loading the model", "try again later"),
+        ({"status": 302, "error": "the server redirects to https://x/"}, "redirects to https://x/", ""),
+    ],
+)
+def test_server_without_a_model_list(listing: dict[str, Any], message: str, fix: str) -> None:
+    """The URL may be wrong: nothing is said about the key, and without a model, nothing is checked."""
+    server = BrokenServer(Recording(wire="openai-chat", stream=False, **listing))
+    report = report_on(server, "", choose=True)
+    assert statuses(report) == {"key": "skipped", "model list": "odd", "model": "odd"} | dict.fromkeys(
+        ["reachable", "engine"], "ok"
+    )
+    found = next(check for check in report.checks if check.check == "model list")
+    assert message in found.message
+    assert fix in found.fix
+
+
+def test_server_that_has_no_model_list_is_usual() -> None:
+    server = BrokenServer(Recording(wire="openai-chat", stream=False, status=404, error="Not Found"))
+    report = report_on(server, "", choose=True)
+    assert "model list" not in statuses(report)
+    assert report.checks[-1].fix == "add --model, or check the URL; for most servers it ends in /v1"
+
+
+class AnswerSender(EngineSender):
+    """Sender that answers every request of some APIs so."""
+
+    def __init__(self, answer: Recording, *wires: str) -> None:
+        super().__init__(engine())
+        self._answer = answer
+        self._wires = wires
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        if (wire or "openai-chat") in self._wires:
+            return msgspec.structs.replace(self._answer, stream=stream)
+        return await super().send(body, stream=stream, wire=wire)
+
+
+NOT_FOUND = Recording(wire="openai-chat", stream=False, status=404, error="Not Found")
+PAGE = Recording(wire="openai-chat", stream=False, status=200, body=WEB_PAGE, content_type="text/html")
+UNPAID = Recording(wire="openai-chat", stream=False, status=402, error="Insufficient credits")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "fix"),
+    [
+        (NOT_FOUND, "404: Not Found", "--api, --model, and the URL"),
+        (PAGE, "not a JSON object (text/html): Welcome It works!", "/v1"),
+        (UNPAID, "402: Insufficient credits", "the account"),
+    ],
+)
+def test_failure_of_a_simple_request_is_reported_once(answer: Recording, message: str, fix: str) -> None:
+    """Nothing is known about tools, images or other features then, although such requests have an answer, too."""
+    report = report_on(AnswerSender(answer, *WIRES))
+    (failed,) = [check for check in report.checks if check.status != "ok" and check.status != "skipped"]
+    assert (failed.check, failed.status) == ("stream", "wrong")
+    assert message in failed.message
+    assert fix in failed.fix
+    behind = report.checks[report.checks.index(failed) + 1 :]
+    assert {check.message for check in behind} == {"not judged, because a simple request fails; see above"}
+
+
+def test_api_that_works_is_named_if_the_chosen_one_does_not() -> None:
+    report = report_on(AnswerSender(NOT_FOUND, "openai-chat", "openai-responses"))
+    assert next(check.fix for check in report.checks if check.check == "stream").startswith("use --api anthropic-mess")
+    assert statuses(report)["API messages"] == "ok"
+
+
+class RateLimitedServer(EngineSender):
+    """Server that allows one request at a time."""
+
+    running = 0
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        if self.running:
+            return Recording(wire="openai-chat", stream=stream, status=429, error="slow down", retry_after=0.1)
+        self.running += 1
+        await asyncio.sleep(0.01)
+        self.running -= 1
+        return await super().send(body, stream=stream, wire=wire)
+
+
+def test_limit_on_parallel_requests_is_obeyed() -> None:
+    report = report_on(RateLimitedServer(engine()))
+    assert report.count("wrong") == report.count("odd") == 0, report.checks
+
+
+def test_server_that_limits_all_requests_is_named() -> None:
+    limit = Recording(wire="openai-chat", stream=False, status=429, error="Rate limit reached", retry_after=60)
+    report = report_on(AnswerSender(limit, *WIRES), seconds=0.5)
+    failed = next(check for check in report.checks if check.status == "wrong")
+    assert (failed.check, "status 429" in failed.message, "--parallel 1" in failed.fix) == ("stream", True, True)
+
+
+class WeakChoice(EngineSender):
+    """Server whose model calls the named tool without its arguments."""
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        if not isinstance(body.get("tool_choice"), dict):
+            return recording
+        function = {"name": "get_time", "arguments": "{}"}
+        message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+        reply = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        return msgspec.structs.replace(recording, body=msgspec.json.encode(reply), content_type="application/json")
+
+
+def test_choice_with_wrong_arguments_is_not_called_ignored() -> None:
+    found = next(check for check in report_on(WeakChoice(engine())).checks if check.check == "tool_choice")
+    assert found.status == "odd"
+    assert found.message.startswith("named: arguments of get_time")
 
 
 def test_server_that_hangs_takes_no_longer_than_the_limit() -> None:

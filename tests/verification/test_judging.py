@@ -12,7 +12,7 @@ from interlingua.verification.judging.argument_match import describe_difference,
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.judging.judge import judge, judge_corrected
 from interlingua.verification.judging.observation import observe
-from interlingua.verification.judging.text_checks import has_cyrillic, repeats_itself
+from interlingua.verification.judging.text_checks import has_cyrillic, names_parameters_in_order, repeats_itself
 from interlingua.verification.recording import Arrival, Recording
 from interlingua.verification.samples.sample import Expectation, ExpectedCall, Sample
 
@@ -120,7 +120,7 @@ def test_failures_of_a_reply(sample_: Sample, recording: Recording, kinds: list[
 
 
 def test_every_kind_of_failure_has_a_row() -> None:
-    other_tests = {"call-in-text", "prompt-tokens", "language", "repetition", "error-in-reply"}
+    other_tests = {"call-in-text", "prompt-tokens", "language", "repetition", "parameter-order", "error-in-reply"}
     assert {kind for row in ROWS for kind in row[3]} | other_tests == FAILURE_KINDS.keys()
 
 
@@ -167,15 +167,42 @@ def test_requested_checks_of_the_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "in_order"),
+    [
+        ("first `path`, then `mode`, then `text`", True),
+        ("path and mode", True),
+        ("mode and path", False),
+        ("path and text", False),
+        ("path", False),
+        ("none of them", False),
+    ],
+)
+def test_scenario_check_of_minimax_provider_verifier(text: str, in_order: bool) -> None:
+    """A provider that sorts the keys of the tools lets the model see `mode`, `path`, `text`."""
+    properties: dict[str, Any] = {"path": {}, "mode": {}, "text": {}}
+    assert names_parameters_in_order(text, list(properties)) is in_order
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": properties}}}
+    sample_ = Sample(id="t", request={"messages": [], "tools": [tool]}, checks=("scenario_check",))
+    kinds = judge(observe(whole(text=text), sample_, "standard"), sample_).kinds
+    assert kinds == ([] if in_order else ["parameter-order"])
+
+
+def test_scenario_check_needs_a_tool_with_parameters() -> None:
+    assert names_parameters_in_order("anything", [])
+
+
+@pytest.mark.parametrize(
     ("expected", "actual", "difference"),
     [
         ({"a": 1}, {"a": 1, "b": 2}, ""),
         ({"a": 1}, {"a": 1.0}, ""),
-        ({"a": 1}, {"a": True}, "a is True instead of 1"),
+        ({"a": 1}, {"a": True}, "a is true instead of 1"),
         ({"a": "x"}, {"a": " x\n"}, ""),
         ({"a": "x\ny"}, {"a": "x\r\ny"}, ""),
-        ({"a": "abc"}, {"a": "abd"}, "a differs at character 2: 'abd' instead of 'abc'"),
+        ({"a": "abc"}, {"a": "abd"}, "a differs after 2 characters: 'abd' instead of 'abc'"),
         ({"a": {"b": [1, 2]}}, {"a": {"b": [1]}}, "a.b is [1] instead of [1, 2]"),
+        ({"a": "x"}, {"a": None}, "a is null instead of 'x'"),
+        ({"a": "x"}, {"a": "y"}, "a is 'y' instead of 'x'"),
         ({"a": None}, {}, "a is missing"),
         ({"a": 9007199254740993}, {"a": 9007199254740992}, "a is 9007199254740992 instead of 9007199254740993"),
     ],

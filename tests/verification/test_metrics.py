@@ -130,6 +130,20 @@ def test_expected_triggers_need_an_expectation() -> None:
     assert compute_metrics(results).expected_triggers == TriggerScore(1, 1, 0, 0)
 
 
+def test_match_rate_of_minimax_provider_verifier() -> None:
+    """Six labelled requests: a call and a text as expected; a wrong one of each; a cut text; no reply."""
+    results = [
+        finished(0, "tool_calls", expects="calls"),
+        finished(1, "stop", expects="text"),
+        finished(2, "stop", expects="calls"),
+        finished(3, "tool_calls", expects="text"),
+        finished(4, "length", expects="text"),
+        result(5, status=503, expects="text"),
+        finished(6, "tool_calls"),
+    ]
+    assert compute_metrics(results).trigger_match == Rate(2, 6)
+
+
 @pytest.mark.parametrize(("share", "value"), [(0, 1.0), (50, 2.5), (90, 3.7), (100, 4.0)])
 def test_percentile(share: float, value: float) -> None:
     assert percentile([1.0, 2.0, 3.0, 4.0], share) == pytest.approx(value)

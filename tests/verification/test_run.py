@@ -18,7 +18,8 @@ from interlingua.verification.probing.request_writer import RequestSettings, Req
 from interlingua.verification.probing.sender import Json, Sender
 from interlingua.verification.probing.server_facts import Price, ServerFacts, collect_server_facts
 from interlingua.verification.recording import Recording
-from interlingua.verification.run.cost import TokenCount, estimate_tokens
+from interlingua.verification.run.cost import TokenCount, count_tokens, estimate_tokens
+from interlingua.verification.run.metrics import Rate, compute_metrics
 from interlingua.verification.run.polite_sender import AdaptiveLimit, PoliteSender, RetryPolicy
 from interlingua.verification.run.preflight import fit_settings, require_upstream
 from interlingua.verification.run.reference import read_reference
@@ -26,7 +27,8 @@ from interlingua.verification.run.run_log import RunHeader, RunLog, read_run
 from interlingua.verification.run.runner import Progress, Runner, plan_trials
 from interlingua.verification.samples.answer_key import AnswerKey
 from interlingua.verification.samples.builtin import builtin_samples
-from interlingua.verification.samples.sample import Sample
+from interlingua.verification.samples.sample import Sample, request_digest
+from interlingua.verification.samples.sample_files import read_samples
 
 SAMPLES = builtin_samples()
 FEW = SAMPLES[::20]
@@ -109,6 +111,11 @@ def run_samples(
     return asyncio.run(run())
 
 
+def stop_after(trials: int) -> Callable[[Runner], Callable[[Progress], None]]:
+    """Interrupt a run when this number of trials is done."""
+    return lambda runner: lambda progress: runner.stop("interrupted") if progress.done >= trials else None
+
+
 def test_run_is_complete_and_logged(tmp_path: Path) -> None:
     runner = run_samples(engine_sender(), tmp_path / "run.jsonl")
     stored = read_run(tmp_path / "run.jsonl")
@@ -134,11 +141,7 @@ def test_log_file_is_private(tmp_path: Path) -> None:
 
 def test_interrupted_run_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-
-    def stop_after_three(runner: Runner) -> Callable[[Progress], None]:
-        return lambda progress: runner.stop("interrupted") if progress.done >= 3 else None
-
-    first = run_samples(engine_sender(), path, on_runner=stop_after_three, parallel=1)
+    first = run_samples(engine_sender(), path, on_runner=stop_after(3), parallel=1)
     assert first.stop_reason == "interrupted"
     done = len(read_run(path).results)
     assert 3 <= done < 10
@@ -151,19 +154,18 @@ def test_interrupted_run_is_continued(tmp_path: Path) -> None:
 
 def test_failures_of_an_interrupted_run_are_attributed_without_requests(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-
-    def stop(runner: Runner) -> Callable[[Progress], None]:
-        return lambda progress: runner.stop("interrupted") if progress.done >= 4 else None
-
     sender = engine_sender(ENGINE_FAULTS["parser-off"])
-    run_samples(sender, path, on_runner=stop, parallel=1)
+    run_samples(sender, path, on_runner=stop_after(4), parallel=1)
     results = read_run(path).results
     assert all(result.attribution for result in results if not result.is_right)
     assert sender.requests == 4
 
 
 def test_results_without_attribution_are_sent_again(tmp_path: Path) -> None:
-    """A process that was killed may have logged a failure and not its cause."""
+    """A process that was killed may have logged a failure and not its cause.
+
+    A failure stays one, although its repetition is right: otherwise an interruption would improve the rates.
+    """
     path = tmp_path / "run.jsonl"
     run_samples(engine_sender(ENGINE_FAULTS["parser-off"]), path, FEW[:1])
     lines = [line for line in path.read_text().splitlines() if '"attribution"' not in line]
@@ -171,7 +173,45 @@ def test_results_without_attribution_are_sent_again(tmp_path: Path) -> None:
     sender = engine_sender()
     run_samples(sender, path, FEW[:1], resume=True)
     assert sender.requests == 2
-    assert all(result.is_right for result in read_run(path).results)
+    results = read_run(path).results
+    assert not any(result.is_right for result in results)
+    assert {result.attribution.reasons[-1] for result in results if result.attribution} == {
+        "a repetition is right: the model varies"
+    }
+
+
+def test_continued_run_collects_the_missing_evidence(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    stop = stop_after(2)
+    run_samples(engine_sender(ENGINE_FAULTS["parser-swallows"]), path, FEW[:1], on_runner=stop, parallel=1)
+    assert {result.lacks_evidence for result in read_run(path).results} == {True}
+    run_samples(engine_sender(ENGINE_FAULTS["parser-swallows"]), path, FEW[:1], resume=True)
+    attributions = [result.attribution for result in read_run(path).results]
+    assert {(found.cause, found.confidence) for found in attributions if found} == {("engine-parser", "certain")}
+
+
+def test_requests_without_a_reply_are_sent_again_when_the_run_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run_samples(FlakySender(engine_sender(), *[503] * 6), path, FEW[:1], parallel=1)
+    assert [result.attempts for result in read_run(path).results] == [3, 3]
+    run_samples(engine_sender(), path, FEW[:1], resume=True)
+    results = read_run(path).results
+    assert all(result.is_right for result in results)
+    assert [result.attempts for result in results] == [4, 4]
+
+
+def test_tokens_are_counted_over_interruptions(tmp_path: Path) -> None:
+    """The trials and the extra tokens of both parts of a run are all that the upstream has counted."""
+    path = tmp_path / "run.jsonl"
+    fault = ENGINE_FAULTS["parser-swallows"]
+    counted, extra = TokenCount(), TokenCount()
+    for on_runner in (stop_after(3), None):
+        resume = on_runner is None
+        runner = run_samples(engine_sender(fault), path, FEW, on_runner=on_runner, parallel=1, resume=resume)
+        counted += runner._sender.tokens
+        extra += runner.extra_tokens
+    assert extra.total > 0
+    assert count_tokens(read_run(path).results) + extra == counted
 
 
 def test_budget_ends_the_run(tmp_path: Path) -> None:
@@ -207,6 +247,22 @@ def test_refused_requests_are_not_retried() -> None:
         return flaky.sent
 
     assert asyncio.run(send()) == 1
+
+
+class SlowSender(FlakySender):
+    """Sender whose requests take longer than the time limit."""
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:  # noqa: ARG002
+        self.sent += 1
+        error = "no complete reply within 2 s"
+        return Recording(wire=wire or "openai-chat", stream=stream, error=error, has_timed_out=True)
+
+
+def test_requests_that_take_too_long_are_not_retried() -> None:
+    sender = SlowSender(engine_sender())
+    polite = PoliteSender(sender, AdaptiveLimit(1), NO_DELAY)
+    assert asyncio.run(polite.send({}, stream=False)).has_timed_out
+    assert sender.sent == 1
 
 
 def test_retry_after_of_the_server_is_used() -> None:
@@ -268,6 +324,21 @@ def test_own_log_is_a_reference(tmp_path: Path) -> None:
     assert reference.run is not None
 
 
+def test_reference_is_paired_with_requests_that_its_verifier_has_rewritten(tmp_path: Path) -> None:
+    """MiniMax-Provider-Verifier makes ids unique, and renames the field of past thinking, before it sends a request."""
+
+    def request(id: str, **thinking: str) -> dict[str, Any]:
+        call = {"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        assistant = {"role": "assistant", "content": "", "tool_calls": [call], **thinking}
+        return {"messages": [assistant, {"role": "tool", "tool_call_id": id, "content": "42"}], "tools": []}
+
+    line = {"request": request("f:1", reasoning_content="hm"), "finish_reason": "tool_calls"}
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    (sample,) = read_samples([json.dumps(request("f:0", reasoning="hm"))], "sample.jsonl")
+    assert (request_digest(sample.request), True) in read_reference(str(path)).called
+
+
 def test_results_of_other_verifiers_are_a_reference(tmp_path: Path) -> None:
     """A line of results.jsonl, with the fields that K2-Vendor-Verifier and MiniMax-Provider-Verifier write."""
     request = {"model": "other", "messages": [{"role": "user", "content": "hi"}], "stream": True}
@@ -326,7 +397,7 @@ def test_unknown_model_gets_a_suggestion() -> None:
         listing=Recording(wire="openai-chat", stream=False, status=200), models=("moonshotai/Kimi-K2", "qwen3")
     )
     with pytest.raises(BadInput) as error:
-        require_upstream(facts, "http://x", "key hint", "kimi-k3")
+        require_upstream(facts, "http://x", "kimi-k3")
     assert error.value.hint == "did you mean moonshotai/Kimi-K2?"
 
 
@@ -338,12 +409,12 @@ def test_unknown_model_gets_a_suggestion() -> None:
             "cannot connect",
             "check the URL",
         ),
-        (Recording(wire="w", stream=False, status=401, error="bad key"), "refuses the API key: bad key", "key hint"),
+        (Recording(wire="w", stream=False, status=401, error="bad key"), "refuses the API key: bad key", "--key-env"),
     ],
 )
 def test_upstream_that_cannot_be_used(listing: Recording, problem: str, hint: str) -> None:
     with pytest.raises(BadInput, match=problem) as error:
-        require_upstream(ServerFacts(listing=listing), "http://x", "key hint", "m")
+        require_upstream(ServerFacts(listing=listing), "http://x", "m")
     assert hint in error.value.hint
 
 
@@ -355,7 +426,7 @@ def test_refused_settings_are_left_out() -> None:
         refuse=lambda body: (400, "invalid temperature: only 1 is allowed") if "temperature" in body else None,
     )
     writer = RequestWriter("openai-chat", "m", settings=RequestSettings(temperature=0.0, seed=1))
-    settings, notes = asyncio.run(fit_settings(engine_sender(refusing), writer, "key hint"))
+    settings, notes = asyncio.run(fit_settings(engine_sender(refusing), writer))
     assert settings == RequestSettings(seed=1)
     assert len(notes) == 1
     assert "temperature" in notes[0]
@@ -364,4 +435,29 @@ def test_refused_settings_are_left_out() -> None:
 def test_simple_request_that_is_refused_ends_the_preflight() -> None:
     refusing = EngineFault("closed", "", "", refuse=lambda _: (400, "we are closed"))
     with pytest.raises(BadInput, match="we are closed"):
-        asyncio.run(fit_settings(engine_sender(refusing), RequestWriter("openai-chat", "m"), "key hint"))
+        asyncio.run(fit_settings(engine_sender(refusing), RequestWriter("openai-chat", "m")))
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ({"body": b"<h1>Welcome</h1>", "content_type": "text/html"}, r"not a JSON object \(text/html\): Welcome"),
+        ({"body": b""}, "the reply is empty"),
+        ({"body": b"{}", "error": "no complete reply within 2 s"}, "no complete reply"),
+    ],
+)
+def test_first_reply_that_is_none_ends_the_preflight(reply: dict[str, Any], problem: str) -> None:
+    class PageSender(FlakySender):
+        async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:  # noqa: ARG002
+            return Recording(wire=wire or "openai-chat", stream=stream, status=200, **reply)
+
+    with pytest.raises(BadInput, match=problem) as error:
+        asyncio.run(fit_settings(PageSender(engine_sender()), RequestWriter("openai-chat", "m")))
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("fault", ["whole-not-json", "stream-error"])
+def test_reply_that_no_client_can_read_counts_as_none(tmp_path: Path, fault: str) -> None:
+    run_samples(engine_sender(ENGINE_FAULTS[fault]), tmp_path / "run.jsonl")
+    metrics = compute_metrics(read_run(tmp_path / "run.jsonl").results)
+    assert metrics.success == Rate(5, 10)

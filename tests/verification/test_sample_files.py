@@ -42,6 +42,14 @@ def test_request_body_of_minimax_provider_verifier() -> None:
     assert sample.stream is None
 
 
+@pytest.mark.parametrize(("expected", "reply"), [(True, "calls"), (False, "text"), (None, "any")])
+def test_expected_decision_of_minimax_provider_verifier(expected: bool | None, reply: str) -> None:
+    """Its labels are not sent: an upstream may refuse fields that it does not know."""
+    sample = read_one({"messages": [USER], "expected_tool_call": expected, "scenario_check": {"x": 1}})
+    assert sample.expect.reply == reply
+    assert sample.request.keys() == {"messages"}
+
+
 def test_prompt_token_case_of_kimi_vendor_verifier() -> None:
     sample = read_one({"id": "a", "description": "d", "request": {"messages": [USER]}, "expected_prompt_tokens": 12})
     assert (sample.id, sample.category, sample.prompt_tokens, sample.stream) == ("a", "prompt-tokens", 12, True)

@@ -7,6 +7,7 @@ import asyncio
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from interlingua.verification.doctor import CheckResult, UpstreamReport
 
 DESCRIPTION = """\
-Checks an upstream, or all upstreams of the settings: can it be reached, is the
-key right, which server and version is it, has it the model, does it stream,
-does the model see the tools and call them, does the server parse the calls, and
-what else does it support. One real call is made in each of its APIs. It changes
-nothing, and takes less than 20 seconds and a few thousand tokens for each
-model.
+Checks an upstream, or all upstreams of the settings. Can it be reached? Is the
+key right? Which server and version is it? Does it have the model, and does it
+stream? Does the model see the tools and call them, and does the server parse
+the calls? What else does it support? One real call is made in each of its APIs.
+Nothing is changed. It takes less than 20 seconds and a few thousand tokens for
+each model.
 
 Each line is one of:
 
@@ -53,6 +54,8 @@ DEFAULT_PARALLEL = 4
 MAX_MODELS_PER_UPSTREAM = 3
 """Models of the settings that are checked at each upstream, unless --model names one."""
 NAME_WIDTH = 20
+MIN_GROUPED_CHECKS = 3
+"""Number of adjacent checks, skipped for the same reason, that are shown in one line."""
 NO_UPSTREAM_HINT = "for example: --base-url http://localhost:8000/v1, or --config FILE"
 _STATUS_STYLES = {"ok": Style.GOOD, "odd": Style.WARNING, "wrong": Style.ERROR, "skipped": Style.FAINT}
 _STATUS_WORDS = {"skipped": "–"}
@@ -86,7 +89,8 @@ def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespac
     if args.timeout <= 0 or args.parallel <= 0:
         raise UsageError("--timeout and --parallel must be greater than 0", "for example: --timeout 20 --parallel 4")
     examined = _routes_to_examine(routes, list(upstreams), args.model)
-    reports = asyncio.run(_examine_all(examined, args))
+    with terminal.progress("checking"):
+        reports = asyncio.run(_examine_all(examined, args))
     if args.json:
         console.write_json([msgspec.to_builtins(report) for report in reports])
     else:
@@ -159,11 +163,33 @@ def _report_lines(report: UpstreamReport, styler: Styler) -> Iterator[str]:
     title = f"{report.name}: {report.model}" if report.model else report.name
     yield styler(console.printable(title), Style.HEADING)
     yield styler(console.printable(f"{report.url} ({report.api})"), Style.FAINT)
-    for check in report.checks:
-        yield from _check_lines(check, width, styler)
-    used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
-    yield styler(f"{'':9}{used}", Style.FAINT)
+    previous: CheckResult | None = None
+    for check in _group_skipped(report.checks):
+        yield from _check_lines(_shorten_repeated(check, previous), width, styler)
+        previous = check
+    if report.requests:
+        used = f"{report.seconds:.1f} s, {report.requests} requests, {report.tokens:,} tokens"
+        yield styler(f"{'':9}{used}", Style.FAINT)
     yield ""
+
+
+def _shorten_repeated(check: CheckResult, previous: CheckResult | None) -> CheckResult:
+    """Return a check without the message that the one before it has, too."""
+    texts = (check.status, check.message, check.fix)
+    if not check.fix or previous is None or texts != (previous.status, previous.message, previous.fix):
+        return check
+    return msgspec.structs.replace(check, message="the same", fix="")
+
+
+def _group_skipped(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
+    """Join adjacent checks that were skipped for the same reason."""
+    for (status, message), group in groupby(checks, lambda check: (check.status, check.message)):
+        same = list(group)
+        if status != "skipped" or len(same) < MIN_GROUPED_CHECKS:
+            yield from same
+        else:
+            names = "; ".join(check.check for check in same)
+            yield msgspec.structs.replace(same[0], check=f"{len(same)} checks", message=f"{names}: {message}")
 
 
 def _check_lines(check: CheckResult, width: int, styler: Styler) -> Iterator[str]:

@@ -22,13 +22,14 @@ from interlingua.gateway.inspector.page_access import PageAccess
 from interlingua.gateway.settings.schema import Settings
 
 DESCRIPTION = """\
-Serves a page that shows captured exchanges: what the model sent, what the client
-got, where they parted, and which turn broke the prompt cache. The page listens on
-loopback and needs a key that is part of the printed URL. It uses no network.
+Serves a page that shows captured exchanges: what the model sent, what the
+client received, where they differ, and which turn broke the prompt cache. The
+page listens on loopback and needs a key that is part of the printed URL. It
+uses no network.
 
 Captures are files that `interlingua serve --capture DIR` writes. Folders are
-searched for them, and watched for new ones. A running gateway with --inspect has
-the same page at /inspector."""
+searched for them, and watched for new ones. A running gateway with --inspect
+has the same page at /inspector."""
 EPILOG = """\
 examples:
   interlingua inspect captures/

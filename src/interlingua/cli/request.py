@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import Any
 
 from interlingua.cli.common import console, options
@@ -20,7 +21,7 @@ wires:
   {", ".join(WIRES)}
 
 upstreams:
-  {", ".join(profile.name for profile in list_profiles())}
+{textwrap.fill(", ".join(profile.name for profile in list_profiles()), 80, initial_indent="  ", subsequent_indent="  ")}
 
 examples:
   interlingua request --from anthropic-messages --to openai-chat \\
@@ -33,7 +34,7 @@ _HINT = "a request body is one JSON object, as a client sends it"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_wires(parser)
-    parser.add_argument("--upstream", metavar="NAME", help="apply the profile of this upstream (default: none)")
+    parser.add_argument("--upstream", metavar="PROFILE", help="apply the profile of this upstream (default: none)")
     parser.add_argument("--model", metavar="ID", help="the model's name at the upstream (default: unchanged)")
     parser.add_argument("--strict", action="store_true", help="fail if the history has gaps, instead of repairing it")
     options.add_findings(parser)

@@ -20,6 +20,7 @@ __all__ = [
     "UpstreamFailed",
     "error_from_failure",
     "error_from_response",
+    "page_text",
     "retry_delay",
     "shorten_failure",
 ]
@@ -103,12 +104,12 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, no
     """Return the error for a response without a success status. `now` is the Unix time, for dates in the headers."""
     text, upstream_status = body[:MAX_ERROR_BODY_BYTES].decode("utf-8-sig", "replace"), status
     value = _error_object(text)
-    error_text, code = _message_and_code(value) if value is not None else (_page_text(text), "")
+    error_text, code = _message_and_code(value) if value is not None else (page_text(text), "")
     if _CONTEXT_TOO_LONG.search(error_text) and status in (400, 413, 422, 500):
         code, status = CONTEXT_LENGTH_CODE, 400
     if status < 400:  # redirects are not followed: they would send the API key to another host
-        redirect_text = f"the upstream redirects ({status}), which is not followed; set `url` to the final address"
-        error_text, status = error_text or redirect_text, 502
+        error_text = f"the upstream redirects ({status}), which is not followed; set `url` to the final address"
+        status = 502
     elif status > 599:  # not an HTTP status, and clients do not know what it means
         error_text, status = error_text or f"the upstream returned the invalid status {status}", 502
     message = error_text or f"the upstream returned status {status} without a message"
@@ -207,7 +208,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else write_json(value)
 
 
-def _page_text(text: str) -> str:
+def page_text(text: str) -> str:
     """Return the visible text of an HTML page, or the text itself if it is not HTML."""
     return _truncate(unescape(_TAG.sub(" ", _without_scripts(text))) if "<" in text else text)
 

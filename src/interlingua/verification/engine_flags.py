@@ -1,8 +1,11 @@
-"""Flags of model servers: the tool parser that each has for a dialect."""
+"""Flags of model servers: tool parser, chat template, and how to leave the calls in the text.
+
+Advice names only flags that the server has.
+"""
 
 from __future__ import annotations
 
-__all__ = ["TOOL_PARSERS", "parser_flags", "parser_name"]
+__all__ = ["TOOL_PARSERS", "parser_flags", "parser_name", "template_advice", "unparsed_start"]
 
 TOOL_PARSERS: dict[str, dict[str, str]] = {
     "vllm": {
@@ -76,6 +79,27 @@ TOOL_PARSERS: dict[str, dict[str, str]] = {
     },
 }
 """Name of the parser by engine and dialect. Source: the servers' registries of parsers, August 2026."""
+
+
+_UNPARSED_STARTS = {
+    "vllm": "without a tool parser",
+    "sglang": "without a tool parser",
+    "llama.cpp": "with --skip-chat-parsing",
+}
+"""How to start an engine so that it leaves the calls in the text."""
+_TEMPLATE_FLAGS = {"vllm": "--chat-template", "sglang": "--chat-template", "llama.cpp": "--chat-template-file"}
+
+
+def unparsed_start(engine: str) -> str:
+    """Return how to start an engine so that Interlingua can read the calls in the text; "" if it is not known."""
+    return _UNPARSED_STARTS.get(engine, "")
+
+
+def template_advice(engine: str) -> str:
+    """Return what helps against a wrong chat template."""
+    if flag := _TEMPLATE_FLAGS.get(engine):
+        return f"use the chat template of the model's own repository ({flag})"
+    return "only the server's operator can correct the chat template: report it, or use another provider"
 
 
 def parser_name(engine: str, dialect: str) -> str:

@@ -34,6 +34,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait before the next request, if the server sent them."""
     is_unreachable: bool = False
     """True if no connection could be opened."""
+    has_timed_out: bool = False
+    """True if the response did not come, or was not complete, within the time limit."""
 
     @property
     def is_success(self) -> bool:

@@ -65,13 +65,23 @@ BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
         502,
         "which is not followed; set `url`",
     ),
+    "a redirect with a page": (
+        up.send_response("301 Moved Permanently", PAGE, "text/html", "location: http://127.0.0.1:9/"),
+        502,
+        "which is not followed; set `url`",
+    ),
 }
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_10_every_error_body_yields_a_message(env: GatewayStage, body: str) -> None:
     script, status, message = BODIES[body]
-    upstream_status = {"an invalid status": 999, "an invalid status without a body": 600, "a redirect": 302}
+    upstream_status = {
+        "an invalid status": 999,
+        "an invalid status without a body": 600,
+        "a redirect": 302,
+        "a redirect with a page": 301,
+    }
     view = env.send(env.add_scripts(body, script), MESSAGES, stream=False)
     assert view.status == status
     assert view.error.startswith("chat: ")

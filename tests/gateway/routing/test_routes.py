@@ -357,6 +357,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "upstreams.it.url: 'ftp://x/v1' is not an http or https URL",
         "for example: https://openrouter.ai/api/v1",
     ),
+    "a URL without a scheme": (
+        upstream(url="openrouter.ai/api/v1"),
+        "upstreams.it.url: 'openrouter.ai/api/v1' is not an http or https URL",
+        "did you mean https://openrouter.ai/api/v1?",
+    ),
+    "a local URL without a scheme": (
+        upstream(url="gpu-box:8000/v1"),
+        "upstreams.it.url: 'gpu-box:8000/v1' is not an http or https URL",
+        "did you mean http://gpu-box:8000/v1?",
+    ),
     "a URL with a password": (
         upstream(url="https://me:secret@x/v1"),
         "upstreams.it.url: the URL contains a user, query or fragment",

@@ -105,7 +105,7 @@ def _facts(summary: CaptureSummary) -> Iterator[str]:
     yield _line("id", summary.id)
     if summary.time is not None:
         yield _line("time", f"{summary.time.astimezone():%Y-%m-%d %H:%M:%S}")
-    yield _line("file", summary.file)
+    yield from _path_lines("file", summary.file)
     if not exchange:
         yield _line("outcome", "the capture has no end: the gateway was killed, or the request is not finished")
         return
@@ -122,6 +122,16 @@ def _facts(summary: CaptureSummary) -> Iterator[str]:
     tokens = exchange.get("tokens") or {}
     used = f", {tokens.get('input', 0)} + {tokens.get('output', 0)} tokens" if tokens else ""
     yield _line("took", f"{exchange.get('seconds') or 0:.2f} s, {_count(exchange.get('calls') or 0, 'call')}{used}")
+
+
+def _path_lines(label: str, path: str) -> Iterator[str]:
+    """Yield the line of a path, or two of them: a terminal would break a path that is too long."""
+    line = _line(label, path)
+    if console.stdout_is_terminal() and len(line) > terminal.terminal_width():
+        yield label
+        yield f"  {console.printable(path)}"
+    else:
+        yield line
 
 
 def _count(number: int, noun: str) -> str:

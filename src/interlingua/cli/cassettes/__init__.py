@@ -14,7 +14,7 @@ COMMANDS = {
 }
 DESCRIPTION = """\
 A cassette has recorded exchanges: requests of clients, and the replies of
-upstreams. `interlingua serve --record` and the pytest plugin write cassettes, and
+upstreams. `interlingua serve --record` and the pytest plugin write cassettes.
 `interlingua serve --replay` and the plugin answer requests from them, without a
 model, a key or a network. See docs/guides/testing.md."""
 EPILOG = """\

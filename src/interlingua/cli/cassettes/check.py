@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Translates every recorded reply again, for each API, as a stream and whole, and
-compares the result with what it meant when it was recorded. The exit status is 1
-if something differs."""
+compares the result with what it meant when it was recorded. The exit status is
+1 if something differs."""
 EPILOG = """\
 examples:
   interlingua cassettes check tests/cassettes
-  interlingua cassettes check tests/cassettes --update    accept what the replies mean now
+  interlingua cassettes check tests/cassettes --update
 """
 
 

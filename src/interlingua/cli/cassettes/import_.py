@@ -13,7 +13,8 @@ that they can be replayed. Captures without a reply are left out, with a note.""
 EPILOG = """\
 examples:
   interlingua cassettes import captures/*.jsonl --to cassettes
-  interlingua cassettes import captures/20260101T120000000000Z-req_1.jsonl --to bug.yaml
+  interlingua cassettes import captures/20260101T120000000000Z-req_1.jsonl \\
+      --to bug.yaml
 """
 
 

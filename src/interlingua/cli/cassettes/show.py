@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from interlingua.core.request import Request
 
 DESCRIPTION = """\
-Prints a summary of each recorded exchange: the end of the conversation (>), what
-the model replied (<), and where the reply came from."""
+Prints a summary of each recorded exchange: the end of the conversation (>),
+what the model replied (<), and where the reply came from."""
 EPILOG = """\
 examples:
   interlingua cassettes show cassettes

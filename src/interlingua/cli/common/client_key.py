@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from interlingua.errors import UsageError
 
@@ -11,14 +12,23 @@ __all__ = ["add_client_key", "client_key_from_args"]
 
 
 def add_client_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--key-env", metavar="NAME", help="environment variable that holds the gateway's client key")
+    parser.add_argument(
+        "--key-env", metavar="NAME", help="variable, of the environment or .env, that holds the gateway's client key"
+    )
 
 
 def client_key_from_args(args: argparse.Namespace) -> str:
-    """Return the key that --key-env selects, or "". Raises UsageError if the variable is not set."""
-    key = os.environ.get(args.key_env, "") if args.key_env else ""
-    if args.key_env and not key:
-        raise UsageError(
-            f"the environment variable {args.key_env} is not set", "set it to the key that clients of the gateway use"
-        )
-    return key
+    """Return the key that --key-env selects, from the environment or from ./.env as in the settings; "" without it.
+
+    Raises:
+        UsageError: The variable is not set.
+    """
+    if not args.key_env:
+        return ""
+    from interlingua.gateway.settings.variables import Variables  # slow to import, and rarely needed
+    from interlingua.gateway.settings.yaml_values import UndefinedVariable
+
+    try:
+        return Variables(os.environ, [Path()]).value(args.key_env)
+    except UndefinedVariable as error:
+        raise UsageError(f"--key-env: {error}", error.hint) from None

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from interlingua import events as ev
-from interlingua.cli.common.terminal import is_terminal, stderr_styler, wrap, wrap_line
+from interlingua.cli.common.terminal import is_terminal, stderr_styler, stderr_width, wrap, wrap_line
 from interlingua.common.ansi import Style
 from interlingua.core.finding_severity import Severity, severity_of
 from interlingua.errors import BadInput
@@ -204,7 +204,7 @@ def print_stderr(text: str) -> None:
         return
     lines = text.split("\n")
     if is_terminal(sys.stderr):
-        lines = [part for line in lines for part in wrap_line(line)]
+        lines = [part for line in lines for part in wrap_line(line, stderr_width())]
     with suppress(OSError):  # the reader has closed it
         print("\n".join(lines), file=sys.stderr, flush=True)
 
@@ -228,7 +228,7 @@ def print_labelled(label: str, text: str, style: Style) -> None:
     """Print `label: text`, on a terminal with the label in colour and the text wrapped between words."""
     prefix, line = f"{label}: ", printable(text)
     if is_terminal(sys.stderr):
-        line = "\n".join(wrap(line, prefix, " " * len(prefix))).removeprefix(prefix)
+        line = "\n".join(wrap(line, prefix, " " * len(prefix), stderr_width())).removeprefix(prefix)
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"{stderr_styler()(prefix.strip(), style)} {line}", file=sys.stderr, flush=True)

@@ -21,6 +21,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **options: object) -> None:  # noqa: ARG002 (newer versions of argparse pass colours)
         super().__init__(prog, max_help_position=26, width=min(terminal_width(), MAX_WIDTH))
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """Return the lines of an option or argument. Commands are listed without a line for the word COMMAND."""
+        if isinstance(action, argparse._SubParsersAction):
+            return "".join(map(self._format_action, action._get_subactions()))
+        return super()._format_action(action)
+
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap(" ".join(text.split()), width=width)
 
@@ -42,7 +48,7 @@ def usage_of(parser: argparse.ArgumentParser) -> str:
         if action.option_strings or isinstance(action, argparse._SubParsersAction):
             continue
         name = str(action.metavar or action.dest)
-        words.append({"?": f"[{name}]", "*": f"[{name} …]"}.get(str(action.nargs), name))
+        words.append({"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name))
     if any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
         words.append("COMMAND" if parser.get_default("run") is None else "[COMMAND]")
     return " ".join(words)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import interlingua as il
 from interlingua.cli.common.console import STDIN, FindingFormat, read_all, read_json
 from interlingua.core.tool_choice import ToolChoice, read_tool_choice
 from interlingua.dialects.registry import get_dialect
-from interlingua.errors import BadInput, UsageError
+from interlingua.errors import BadInput, UnknownDialect, UsageError, suggestion_hint
 from interlingua.wires import WIRES
 
 __all__ = [
@@ -97,8 +98,27 @@ def add_findings(parser: argparse.ArgumentParser) -> None:
 
 
 def resolve_dialect(name: str) -> il.Dialect:
-    """Return the dialect with this name or from this file."""
-    return il.load_dialect(name) if name.endswith(DIALECT_FILE_SUFFIXES) else get_dialect(name)
+    """Return the dialect with this name or from this file.
+
+    Raises:
+        BadInput: There is no such file; the hint names those that the user may mean.
+        UsageError: There is no such dialect; the hint names a file of this name.
+    """
+    if name.endswith(DIALECT_FILE_SUFFIXES):
+        path = Path(name)
+        if not path.exists() and (files := _dialect_files(path.parent)):
+            raise BadInput(f"{name} does not exist", suggestion_hint(str(path), files))
+        return il.load_dialect(name)
+    try:
+        return get_dialect(name)
+    except UnknownDialect as error:
+        file = next((f"{name}{suffix}" for suffix in DIALECT_FILE_SUFFIXES if Path(f"{name}{suffix}").exists()), "")
+        raise UsageError(str(error), f"for the file, write --dialect ./{file}" if file else error.hint) from None
+
+
+def _dialect_files(folder: Path) -> list[str]:
+    """Return the files of a folder that may be dialects."""
+    return [str(path) for suffix in DIALECT_FILE_SUFFIXES for path in folder.glob(f"*{suffix}")]
 
 
 def dialect_from_args(args: argparse.Namespace) -> il.Dialect:

@@ -18,7 +18,17 @@ from typing import TextIO
 
 from interlingua.common.ansi import Style, Styler, ansi_style, no_style, uses_color
 
-__all__ = ["Style", "is_terminal", "progress", "stderr_styler", "stdout_styler", "terminal_width", "wrap", "wrap_line"]
+__all__ = [
+    "Style",
+    "is_terminal",
+    "progress",
+    "stderr_styler",
+    "stderr_width",
+    "stdout_styler",
+    "terminal_width",
+    "wrap",
+    "wrap_line",
+]
 
 DEFAULT_WIDTH, MIN_WIDTH = 120, 40
 PROGRESS_DELAY_SECONDS = 2.0
@@ -48,8 +58,18 @@ def _styler(stream: TextIO | None) -> Styler:
 
 
 def terminal_width() -> int:
-    """Return $COLUMNS, or the width of the terminal, or 120."""
+    """Return $COLUMNS, or the width of the terminal on standard output, or 120."""
     return max(MIN_WIDTH, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
+
+
+def stderr_width() -> int:
+    """Return the width of the terminal on standard error, which is there also if standard output goes to a file."""
+    if os.environ.get("COLUMNS") or sys.stderr is None:
+        return terminal_width()
+    try:
+        return max(MIN_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (OSError, ValueError):  # not a terminal, or not a real file
+        return terminal_width()
 
 
 def wrap(text: str, indent: str = "", next_indent: str | None = None, width: int | None = None) -> list[str]:

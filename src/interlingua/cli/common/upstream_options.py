@@ -7,9 +7,7 @@ import argparse
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.wires import WIRES
 
-__all__ = ["KEY_HINT", "add_target_options"]
-
-KEY_HINT = "put the right key into an environment variable and name it with --key-env, or set `key` in the settings"
+__all__ = ["add_target_options"]
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:

@@ -15,11 +15,11 @@ _shtab_interlingua_commands() {
     completion:'Prints a script that completes the commands, options and values of `interlingua`'
     config:'Reads the settings in the same way as `interlingua serve`: from'
     dialects:'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
-    doctor:'Checks an upstream, or all upstreams of the settings: can it be reached, is the'
+    doctor:'Checks an upstream, or all upstreams of the settings. Can it be reached? Is the'
     explain:'Says what a finding means: the irregularity, what was done about it, how severe'
     export:'Prints what a dialect allows, for a program that constrains or parses a model'
     faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
-    inspect:'Serves a page that shows captured exchanges: what the model sent, what the client'
+    inspect:'Serves a page that shows captured exchanges: what the model sent, what the'
     logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
     parse:'Parses the text that a model wrote and prints the reply as one JSON object:'
     reload:'The gateway that `interlingua start` started reads its settings file again. New'
@@ -48,7 +48,7 @@ _shtab_interlingua_cassettes_commands() {
   local _commands=(
     check:'Translates every recorded reply again, for each API, as a stream and whole, and'
     import:'Adds the exchanges of captures (`interlingua serve --capture`) to a cassette, so'
-    show:'Prints a summary of each recorded exchange: the end of the conversation (>), what'
+    show:'Prints a summary of each recorded exchange: the end of the conversation (>),'
   )
   _describe 'interlingua cassettes commands' _commands
 }
@@ -142,7 +142,7 @@ _shtab_interlingua_cassettes_defaults_added=0
 _shtab_interlingua_cassettes_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--update[write what the replies mean now into the cassettes]"
-  "(*):a cassette\: a file, or a folder:"
+  "(*):a cassette\: a file, or a folder:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -159,7 +159,7 @@ _shtab_interlingua_cassettes_import_defaults_added=0
 
 _shtab_interlingua_cassettes_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "(*):a cassette\: a file, or a folder:"
+  "(*):a cassette\: a file, or a folder:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -254,7 +254,7 @@ _shtab_interlingua_dialects_draft_defaults_added=0
 
 _shtab_interlingua_dialects_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":name of a dialect, or a file such as .\/my_model.yaml:"
+  ":name of a dialect, or a file such as .\/my_model.yaml:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -266,7 +266,7 @@ _shtab_interlingua_doctor_options=(
   "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
   {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
   {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
   "--timeout[seconds for all checks of a model\; default\: 20]:S:"
@@ -317,7 +317,7 @@ _shtab_interlingua_faults_check_options=(
   "--only[run only the faults with these numbers, such as 4,9]:ROWS:"
   "--model-prefix[prefix that the gateway requires before a model id, such as openai\/]:P:"
   "--faults[URL of the fault server\; default\: http\:\/\/127.0.0.1\:8585]:URL:"
-  "--key-env[environment variable that holds the gateway\'s client key]:NAME:"
+  "--key-env[variable, of the environment or .env, that holds the gateway\'s client key]:NAME:"
   "--patience[seconds to wait for a reply\; default\: 25]:S:"
   "--json[print each result as a JSON line]"
   ":URL of the gateway, with or without \/v1:"
@@ -335,7 +335,7 @@ _shtab_interlingua_faults_engine_options=(
   "--model[id of the model\; default\: demo\/DIALECT]:ID:"
   "--port[default\: 8586\; 0\: any free port]:N:"
   "--json[print the list as JSON lines]"
-  ":name of a fault, or several\; default\: none:"
+  ":name of a fault, or several\; default\: none:(model-varies model-never-calls model-only-thinks model-wrong-tool model-unknown-tool model-omits-arguments model-changes-values model-one-call model-always-calls template-drops-tools template-refuses-system parser-missing parser-off parser-off-no-tokens parser-of-another-model parser-swallows parser-in-thinking parser-first-call-only parser-no-arguments parser-strings-only parser-cuts-strings parser-encodes-twice parser-loses-stream-tail parser-garbles-names parser-invents-calls stream-cut stream-reset stream-duplicates stream-reorders stream-resends stream-one-index stream-broken-event stream-error no-ids same-ids finish-stop finish-missing truncates-silently truncates-early overloaded whole-not-json refuses-keywords refuses-names refuses-forced-calls)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -370,7 +370,7 @@ _shtab_interlingua_inspect_defaults_added=0
 
 _shtab_interlingua_logs_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "-n[number of lines to print\; default\: 50]:N:"
   {-f,--follow}"[continue with new lines as they are written]"
 )
@@ -396,7 +396,7 @@ _shtab_interlingua_parse_defaults_added=0
 
 _shtab_interlingua_reload_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -416,7 +416,7 @@ _shtab_interlingua_request_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--from[wire (API format) of the input\; default\: openai-chat]:WIRE:(openai-chat anthropic-messages openai-responses)"
   "--to[wire (API format) of the output\; default\: openai-chat]:WIRE:(openai-chat anthropic-messages openai-responses)"
-  "--upstream[apply the profile of this upstream (default\: none)]:NAME:"
+  "--upstream[apply the profile of this upstream (default\: none)]:PROFILE:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--model[the model\'s name at the upstream (default\: unchanged)]:ID:"
   "--strict[fail if the history has gaps, instead of repairing it]"
   "--quiet[print no findings]"
@@ -436,7 +436,7 @@ _shtab_interlingua_run_options=(
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -459,7 +459,7 @@ _shtab_interlingua_serve_options=(
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -480,11 +480,11 @@ _shtab_interlingua_serve_defaults_added=0
 
 _shtab_interlingua_start_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto (chosen by its URL)]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--upstream-key-env[environment variable that holds the upstream\'s API key]:NAME:"
   "--dialect[dialect in which its models write calls\; default\: auto (chosen by the model id)]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--demo[add the built-in models demo\/\<dialect\>, which need no key and no network]"
@@ -505,9 +505,9 @@ _shtab_interlingua_start_defaults_added=0
 
 _shtab_interlingua_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
   "--url[check the gateway at this URL, such as http\:\/\/127.0.0.1\:8484]:URL:"
-  "--key-env[environment variable that holds the gateway\'s client key]:NAME:"
+  "--key-env[variable, of the environment or .env, that holds the gateway\'s client key]:NAME:"
   "--json[print JSON]"
 )
 
@@ -516,7 +516,7 @@ _shtab_interlingua_status_defaults_added=0
 
 _shtab_interlingua_stop_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--name[name of the gateway, if there are several\; default\: default]:name:"
+  "--name[name of the gateway, if there are several\; without it\: \'default\']:name:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -537,7 +537,7 @@ _shtab_interlingua_translate_options=(
   "--explain[show chunk by chunk what was received, what is sent, and why]"
   "--trace[print each step as a line of JSON instead of the translated reply]"
   "--only[with --explain\: only chunks that are changed, or that have findings of at least this severity]:only:(changes findings warnings errors)"
-  "--all-chunks[with --explain\: each unchanged chunk in a row of its own]"
+  "--all-chunks[with --explain\: each chunk in a row of its own]"
   "--quiet[print no findings]"
   "--json[print findings as JSON lines (to standard error)]"
   "--captures[folder of the captures\; default\: \`capture.dir\` of the settings, or .\/captures]:DIR:_files -/"
@@ -553,13 +553,13 @@ _shtab_interlingua_verify_options=(
   "--model[model id at the upstream, or with --config a model of the settings]:NAME:"
   {--key-env,--upstream-key-env}"[environment variable that holds the upstream\'s API key]:NAME:"
   {--api,--upstream-api}"[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
-  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:"
+  "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
   "--samples[JSON lines with other requests than the built-in ones\; -\: standard input]:FILE:_files"
   "--only[categories or ids of samples, separated by commas]:NAMES:"
   "--limit[send at most N samples, spread over the set]:N:"
-  "--modes[stream, whole, or stream,whole (default)]:MODES:"
+  "--modes[stream, whole, or stream,whole (default)]:MODES:(stream whole stream,whole)"
   "--temperature[sampling temperature\; default\: 0 for built-in requests\; none\: not sent]:T:"
   "--seed[seed of the sampling\; default\: not sent]:N:"
   "--max-tokens[longest reply\; default\: 4096 for built-in requests]:N:"
@@ -567,7 +567,7 @@ _shtab_interlingua_verify_options=(
   "--against[reference run\: a log of this command, or another verifier\'s results.jsonl]:FILE:_files"
   "--parallel[parallel requests\; default\: 4]:N:"
   "--timeout[seconds for one reply\; default\: 120]:S:"
-  "--retries[retries of a request without a reply\; default\: 4]:N:"
+  "--retries[retries of a request without a reply, if it did not time out\; default\: 4]:N:"
   "--log[file for the results\; default\: verify-MODEL-TIME.jsonl]:FILE:_files"
   "--resume[continue the run of this log\; its other options are in the log]:FILE:_files"
   "--price[US dollars for a million prompt tokens and reply tokens]:IN,OUT:"
@@ -589,7 +589,7 @@ _shtab_interlingua_verify_card_options=(
   "--html[also write the card as one HTML page, with plots and the raw texts]:FILE:_files"
   "--markdown[also write the card as Markdown]:FILE:_files"
   "--json[print the card as JSON instead of text]"
-  "(*):one or two logs of \`interlingua verify\`:"
+  "(*):one or two logs of \`interlingua verify\`:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

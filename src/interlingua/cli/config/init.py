@@ -182,9 +182,12 @@ def _ask_model(name: str, url: str, api: str | None, variable: str) -> str:
     route = Routes(Settings(upstreams={name: upstream})).default
     assert route is not None, "the only upstream is the default"
     try:
-        ids = list_models(route).ids
+        models = list_models(route)
+        ids, note = models.ids, models.note
     except BadInput as error:
-        console.print_note(str(error))
+        note = str(error)
+    if note:
+        console.print_note(note)
     console.print_stderr("Which model shall have a short name? None: clients send the ids of the upstream.")
     for number, id in enumerate(ids[:MAX_LISTED_MODELS], 1):
         console.print_stderr(f"  {number}  {console.printable(id)}")

@@ -174,8 +174,9 @@ def _parse_chunks(chunks: Iterable[str], dialect: il.Dialect, tools: list[il.Too
 
 def _call_problems(expected: list[_ExpectedCall], actual: list[il.Call], *, typed: bool) -> Iterator[str]:
     if len(expected) != len(actual):
-        names = ", ".join(call.name for call in actual) or "none"
-        yield f"expected {len(expected)} calls, got {len(actual)}: {names}"
+        names = ", ".join(call.name for call in actual)
+        calls = "1 call" if len(expected) == 1 else f"{len(expected)} calls"
+        yield f"expected {calls}, got {len(actual)}: {names}" if actual else f"expected {calls}, got none"
     for number, (expected_call, call) in enumerate(zip(expected, actual, strict=False), 1):
         if expected_call.name != call.name:
             yield f"call {number}: expected the name {expected_call.name!r}, got {call.name!r}"

@@ -55,7 +55,8 @@ examples:
 
 Templates need jinja2: pip install 'interlingua[draft]'. The exit status is 1 if
 no dialect can be derived, if the draft does not parse what it was made from, or
-if --structural-tag is given and the tag does not accept what the template renders.
+if --structural-tag is given and the tag does not accept what the template
+renders.
 """
 BY_HAND_HINT = "write the dialect by hand, starting from a similar one: `interlingua dialects show NAME`"
 

@@ -31,7 +31,7 @@ DEFAULT_HEADER = "A dialect, for `--dialect FILE.yaml`. Markers are in double qu
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="name of a dialect, or a file such as ./my_model.yaml")
+    parser.add_argument("name", metavar="DIALECT", help="name of a dialect, or a file such as ./my_model.yaml")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.cli.gateway.daemon.instances import InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.log_reader import follow, last_lines
 from interlingua.errors import BadInput, UsageError
@@ -16,6 +17,7 @@ examples:
   interlingua logs -n 200
   interlingua logs -f       print new lines as they are written, until Ctrl-C
 """
+CONTINUATION_INDENT = "    "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +36,28 @@ def run(args: argparse.Namespace) -> None:
     if not path.is_file():
         raise BadInput(f"the gateway {name!r} has no log: {path} does not exist", "`interlingua start` creates it")
     if not args.follow:
-        console.write(b"".join(last_lines(path, int(args.lines))))
+        _write_lines(last_lines(path, int(args.lines)))
         return
     end, chunks = follow(path)
-    console.write(b"".join(last_lines(path, int(args.lines), end)))
+    _write_lines(last_lines(path, int(args.lines), end))
+    for lines in _complete_lines(chunks):
+        _write_lines(lines)
+
+
+def _complete_lines(chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield the complete lines of each chunk. The rest of a chunk waits for the end of its line."""
+    rest = b""
     for chunk in chunks:
-        console.write(chunk)
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield [line + b"\n" for line in lines]
+
+
+def _write_lines(lines: list[bytes]) -> None:
+    """Write lines as they are, or on a terminal wrapped between words as the gateway does it. JSON is not wrapped."""
+    if not console.stdout_is_terminal():
+        console.write(b"".join(lines))
+        return
+    for line in lines:
+        text = line.decode("utf-8", "replace").rstrip("\n")
+        parts = [text] if text.startswith("{") else terminal.wrap(text, next_indent=CONTINUATION_INDENT)
+        console.write("".join(f"{part}\n" for part in parts or [""]).encode())

@@ -13,7 +13,7 @@ from interlingua.cli.common.terminal import progress
 from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, REPLAY_UPSTREAM, Route, Routes
-from interlingua.gateway.upstream.listed_models import ListedModels, fetch_models
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES, fetch_models
 from interlingua.translation.upstream_errors import UpstreamFailed
 
 __all__ = ["ModelChoice", "choose_model", "list_models"]
@@ -22,6 +22,7 @@ CONNECT_TIMEOUT_SECONDS = 3.0
 LIST_TIMEOUT_SECONDS = 8.0
 """An upstream that accepts the connection but takes longer than this for its list is not checked."""
 UNAUTHORIZED_STATUS = 401
+REDIRECT_STATUSES = range(300, 400)
 MAX_LISTED_MODELS = 20
 MAX_LISTED_DEMO_MODELS = 5
 DEFAULT_DEMO_MODEL = f"{DEMO_UPSTREAM}/kimi_k2"
@@ -30,6 +31,16 @@ COMPLETE_LIST_SERVERS = ("vllm", "sglang", "ollama")
 ANY_NAME_SERVERS = ("llama.cpp",)
 """Servers with one model, which has any name."""
 ANYWAY_HINT = "--no-check starts the agent anyway"
+
+
+class UpstreamModels(msgspec.Struct, frozen=True):
+    """Models of an upstream, as far as it lists them."""
+
+    ids: list[str] = []
+    server: str = ""
+    """Profile of the model server; "" if it is unknown."""
+    note: str = ""
+    """Why the models are not known; "" if they are, or if the upstream has no list."""
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
@@ -75,10 +86,11 @@ def _choose_listed(routes: Routes, *, is_checked: bool) -> ModelChoice:
             "the model is not specified, and the settings list none",
             "add --model NAME, with the name that the upstream uses",
         )
-    url, ids = default.upstream.url, list_models(default).ids
+    url, models = default.upstream.url, list_models(default)
+    ids = models.ids
     if not ids:
         raise UsageError(
-            f"the model is not specified, and {url} lists none",
+            f"the model is not specified, and {models.note or f'{url} lists none'}",
             "add --model NAME, with the name that the upstream uses",
         )
     if len(ids) > 1:
@@ -118,29 +130,40 @@ def _check_routes(candidates: list[Route]) -> list[str]:
     return notes
 
 
-def list_models(route: Route) -> ListedModels:
-    """Return the models of an upstream; none if it answers, but not with a list. Raises BadInput otherwise."""
+def list_models(route: Route) -> UpstreamModels:
+    """Return the models of an upstream; none, with a note, if it answers, but not with a list.
+
+    Raises:
+        BadInput: It cannot be reached, refuses the key, redirects, or answers with a web page.
+    """
     url = route.upstream.url
     try:
         with progress(f"asking {url} for its models"):
-            return fetch_models(route, CONNECT_TIMEOUT_SECONDS, LIST_TIMEOUT_SECONDS)
+            models = fetch_models(route, CONNECT_TIMEOUT_SECONDS, LIST_TIMEOUT_SECONDS)
     except TimeoutError:
-        return ListedModels()
+        return UpstreamModels(note=f"{url} has not listed its models within {LIST_TIMEOUT_SECONDS:g} s; not checked")
     except UpstreamFailed as error:
         if error.upstream_status == UNAUTHORIZED_STATUS:
             raise BadInput(
                 f"the upstream {url} refuses the key: {error}",
                 "set it with --upstream-key-env NAME, or `key` in the settings",
             ) from error
-        if error.upstream_status:
-            return ListedModels()
+        if error.upstream_status in MISSING_STATUSES:
+            return UpstreamModels()
+        if error.upstream_status and error.upstream_status not in REDIRECT_STATUSES:
+            return UpstreamModels(note=f"the model list of {url} has status {error.upstream_status}: {error}")
         raise BadInput(
             f"the upstream cannot be used: {error}", f"start it, or correct its URL; {ANYWAY_HINT}"
         ) from error
+    if models.is_web_page:
+        raise BadInput(f"{url} answers with a web page", f"for most servers the URL ends in /v1; {ANYWAY_HINT}")
+    return UpstreamModels(models.ids, models.server)
 
 
-def _check_model(route: Route, models: ListedModels) -> list[str]:
+def _check_model(route: Route, models: UpstreamModels) -> list[str]:
     """Return a note if the upstream does not list the model. Raises BadInput if it cannot be meant as it is."""
+    if models.note:
+        return [models.note]
     if not models.ids or models.server in ANY_NAME_SERVERS or _is_listed(route.model, models.ids):
         return []
     problem = f"{route.upstream.url} does not list the model {route.model!r}"

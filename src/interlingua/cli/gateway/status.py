@@ -157,14 +157,14 @@ def gateway_lines(status: GatewayStatus | str) -> list[str]:
         for budget in status.retry_budgets
         if budget.retries < budget.capacity
     ]
-    failing = [line for model in status.failing_models[:MAX_FAILING_LINES] for line in _failing_texts(model)]
+    failing = [_failing_text(model) for model in status.failing_models[:MAX_FAILING_LINES]]
     if more := len(status.failing_models[MAX_FAILING_LINES:]):
         failing.append(f"and {more} more, see --json")
     memory = status.memory_bytes
     return [
         f"  workers   {_workers_text(status)}",
         f"  requests  {status.finished_requests} finished, {status.requests.used} open (limit {status.requests.limit})",
-        f"  clients   {status.connections.used} connections (limit {status.connections.limit})",
+        f"  clients   {_count(status.connections.used, 'connection')} (limit {status.connections.limit})",
         f"  memory    {memory.used / MIB:.1f} MiB of {memory.limit / MIB:g} MiB",
         *_named_lines("failing", failing),
         *_named_lines("circuits", circuits),
@@ -177,11 +177,11 @@ def _named_lines(name: str, texts: list[str]) -> list[str]:
     return [f"  {'' if number else name:<10}{console.printable(text)}" for number, text in enumerate(texts)]
 
 
-def _failing_texts(failing: FailingModelStatus) -> list[str]:
-    attempts = f"{failing.attempts} failed attempt{'s' if failing.attempts > 1 else ''}"
+def _failing_text(failing: FailingModelStatus) -> str:
+    attempts = _count(failing.attempts, "failed attempt")
     period = f" in {_format_duration(failing.seconds)}" if failing.attempts > 1 else ""
     last = f"the last {_format_duration(failing.last_seconds)} ago"
-    return [f"{failing.model} at {failing.upstream}: {attempts}{period}, {last}", failing.reason]
+    return f"{failing.model} at {failing.upstream}: {attempts}{period}, {last}: {failing.reason}"
 
 
 def _workers_text(status: GatewayStatus) -> str:
@@ -194,7 +194,7 @@ def _workers_text(status: GatewayStatus) -> str:
 
 
 def _circuit_text(circuit: CircuitStatus) -> str:
-    scope = "all clients" if circuit.all_clients else f"{circuit.clients} client{'s' if circuit.clients > 1 else ''}"
+    scope = "all clients" if circuit.all_clients else _count(circuit.clients, "client")
     probe = f"next probe in {circuit.seconds:.1f} s" if circuit.seconds else "the next request is the probe"
     return f"{circuit.model} at {circuit.upstream}: open for {scope}, {circuit.failures} failures; {probe}"
 
@@ -209,4 +209,8 @@ def _format_duration(seconds: float) -> str:
         return f"{minutes // (24 * 60)} days"
     if minutes >= 120:
         return f"{minutes // 60} hours"
-    return f"{minutes} minutes" if minutes >= 2 else f"{int(seconds)} seconds"
+    return f"{minutes} minutes" if minutes >= 2 else _count(int(seconds), "second")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -44,11 +44,11 @@ them. The outcome of the captured request is printed to standard error. See
 `interlingua captures` and `interlingua inspect`.
 
 --explain shows the delta of each chunk, without null, empty or repeated fields.
-Three or more unchanged chunks in a row are one row. Findings are shown next to
-their chunk, with their severity, and not on standard error; `interlingua
-explain KIND` says what a finding means. A whole reply is shown as one chunk,
-followed by its translation. The output has two columns if the width (of the
-terminal, or $COLUMNS) is at least 100.
+Three or more chunks that fared alike, such as unchanged ones, are one row.
+Findings are shown next to their chunk, with their severity, and not on standard
+error; `interlingua explain KIND` says what a finding means. A whole reply is
+shown as one chunk, followed by its translation. The output has two columns if
+the width (of the terminal, or $COLUMNS) is at least 100.
 
 --trace prints what --explain is made of, for programs: JSON lines with the
 bytes received, the markers, the text held back and why, the events and the
@@ -96,9 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=ROW_SELECTIONS,
         help="with --explain: only chunks that are changed, or that have findings of at least this severity",
     )
-    parser.add_argument(
-        "--all-chunks", action="store_true", help="with --explain: each unchanged chunk in a row of its own"
-    )
+    parser.add_argument("--all-chunks", action="store_true", help="with --explain: each chunk in a row of its own")
     options.add_findings(parser)
     options.add_file(parser, "the reply; a capture, or the id of a captured request; a folder: its newest capture")
     add_captures_option(parser)

@@ -8,6 +8,7 @@ from interlingua import events as ev
 from interlingua import trace
 from interlingua.cli.common.console import SEVERITY_STYLES, printable
 from interlingua.cli.common.two_columns import ColumnLine, ColumnRow
+from interlingua.cli.translate.chunk_runs import RunPart, forwarded_part, held_back_part, rewritten_part
 from interlingua.cli.translate.chunk_summary import (
     decode_messages,
     decode_value,
@@ -73,9 +74,26 @@ class Explainer:
         if not reason_lines and not same_lines:
             reason_lines = [_reason_line(_unexplained(received_event, frames))]
         row = ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
-        is_plain = len(row.right) == 1 and bool(same_lines) and bool(number)
-        fields = essential_fields(decode_value(received[0].data)) if is_plain and len(received) == 1 else None
-        return ExplainedRow(row, fields if isinstance(fields, dict) else None, self._worst_severity())
+        is_unchanged = len(row.right) == 1 and bool(same_lines) and bool(number)
+        part = self._run_part(row, received, sent, is_unchanged=is_unchanged) if number else None
+        return ExplainedRow(row, is_unchanged, part, self._worst_severity())
+
+    def _run_part(
+        self, row: ColumnRow, received: list[sse.SseMessage], sent: list[sse.SseMessage], *, is_unchanged: bool
+    ) -> RunPart | None:
+        """Return a chunk as a part of a run; None if something else than the usual happened to it."""
+        fields = essential_fields(decode_value(received[0].data)) if len(received) == 1 else None
+        if not isinstance(fields, dict):
+            return None
+        if is_unchanged:
+            return forwarded_part(row, fields)
+        match self._events:
+            case [trace.HeldBack() as event] if not sent:
+                return held_back_part(row, fields, event)
+            case [trace.EventSent(event=event) | trace.Passed(event=event)] if len(sent) == 1 and len(row.right) == 2:
+                return rewritten_part(row, fields, essential_fields(decode_value(sent[0].data)), event)
+            case _:
+                return None
 
     def _worst_severity(self) -> Severity | None:
         found: set[Severity] = set()

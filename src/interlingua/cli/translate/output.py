@@ -59,11 +59,11 @@ class ReplyOutput:
 
 
 class ExplainedOutput:
-    """Writes a row per message, or per run of unchanged chunks. Findings are part of the rows.
+    """Writes a row per message, or per run of chunks that fared alike. Findings are part of the rows.
 
     Args:
         only: the rows to write; None writes all of them.
-        is_collapsed: whether a run of unchanged chunks is one row.
+        is_collapsed: whether a run of chunks that fared alike is one row.
     """
 
     def __init__(self, only: RowSelection | None, *, is_collapsed: bool) -> None:

@@ -58,7 +58,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group("--against", metavar="FILE", help="reference run: a log of this command, or another verifier's results.jsonl")
     group("--parallel", type=int, default=4, metavar="N", help="parallel requests; default: 4")
     group("--timeout", type=float, default=120.0, metavar="S", help="seconds for one reply; default: 120")
-    group("--retries", type=int, default=4, metavar="N", help="retries of a request without a reply; default: 4")
+    group(
+        "--retries",
+        type=int,
+        default=4,
+        metavar="N",
+        help="retries of a request without a reply, if it did not time out; default: 4",
+    )
     group("--log", metavar="FILE", help="file for the results; default: verify-MODEL-TIME.jsonl")
     group("--resume", metavar="FILE", help="continue the run of this log; its other options are in the log")
     group("--price", metavar="IN,OUT", help="US dollars for a million prompt tokens and reply tokens")

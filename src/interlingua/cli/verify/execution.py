@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from interlingua import __version__
-from interlingua.cli.common import console
+from interlingua.cli.common import console, terminal
 from interlingua.cli.common.gateway_options import settings_from_args
-from interlingua.cli.common.upstream_options import KEY_HINT
 from interlingua.cli.verify.output import write_card
 from interlingua.cli.verify.price import parse_price
 from interlingua.cli.verify.progress import ProgressLine
@@ -163,13 +162,15 @@ async def _run(plan: _Plan, stored: StoredRun | None) -> int:
     async with open_session() as session:
         model = args.model or await _only_model(plan, session)
         route = _find_route(plan.routes, model)
-        console.print_stderr(f"asking {route.upstream.url} for a first reply, at most {args.timeout:g} s …")
+        console.print_stderr(f"asking {route.upstream.url} for a first reply …")
         client = ProbeClient(session, route, args.timeout)
-        target = await find_target(client, route)
-        require_upstream(target.facts, route.upstream.url, KEY_HINT, route.model)
-        writer, notes = await _prepare_writer(args, client, target)
+        with terminal.progress("waiting for the first reply"):
+            target = await find_target(client, route)
+            require_upstream(target.facts, route.upstream.url, route.model)
+            writer, notes = await _prepare_writer(args, client, target)
         price = plan.price or target.facts.prices.get(route.model)
-        _print_estimate(plan, target, price, notes, len(stored.results) if stored else 0)
+        settled = sum(result.is_settled for result in stored.results) if stored else 0
+        _print_estimate(plan, target, price, notes, settled)
         if args.dry_run:
             return EXIT_OK
         return await _run_trials(plan, stored, client, target, writer, notes, price)
@@ -193,10 +194,12 @@ async def _run_trials(
     progress = ProgressLine()
     runner = Runner(sender, writer, target.facts.engine, target.dialect, log, progress.update, args.max_total_tokens)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.stop, "interrupted")
+    ticker = asyncio.create_task(progress.tick())
     try:
         await runner.run(plan.trials, args.parallel, stored.results if stored else ())
     finally:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        ticker.cancel()
         progress.finish()
         log.add_tokens(runner.extra_tokens)
         log.close()
@@ -228,7 +231,7 @@ async def _only_model(plan: _Plan, session: Any) -> str:
         ids = join_names(plan.routes.model_ids(), MAX_LISTED_MODELS)
         raise UsageError("no model is given", f"add --model; the settings have {ids}")
     target = await find_target(ProbeClient(session, route, plan.args.timeout), route)
-    require_upstream(target.facts, route.upstream.url, KEY_HINT)
+    require_upstream(target.facts, route.upstream.url)
     models = target.facts.models
     if len(models) == 1:
         console.print_stderr(f"model: {console.printable(models[0])} (the only one of the upstream)")
@@ -256,7 +259,7 @@ async def _prepare_writer(
     settings = msgspec.structs.replace(_request_settings(args), extra=extra)
     writer = RequestWriter(route.upstream.api, route.model, profile, settings)
     sender = PoliteSender(client, AdaptiveLimit(1), _retry_policy(args))
-    fitted, notes = await fit_settings(sender, writer, KEY_HINT)
+    fitted, notes = await fit_settings(sender, writer)
     return RequestWriter(route.upstream.api, route.model, profile, fitted), notes
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from interlingua.cli.common import console, terminal
@@ -39,23 +41,30 @@ def write_card(card: Card, args: argparse.Namespace) -> None:
     if args.json:
         console.write_json(json_card(card))
     else:
-        styler = terminal.stdout_styler()
-        lines = terminal_lines(card, terminal.terminal_width(), lambda text, role: styler(text, _ROLE_STYLES[role]))
-        console.write("".join(f"{_printable(line)}\n" for line in lines).encode())
+        _write_lines(partial(terminal_lines, card))
     _write_file(args.html, card_page(card))
     _write_file(args.markdown, markdown_card(card))
 
 
 def write_comparison(comparison: Comparison, args: argparse.Namespace) -> None:
-    from interlingua.verification.card.comparison import comparison_markdown, comparison_page
-    from interlingua.verification.card.json_card import json_card
+    from interlingua.verification.card.html_comparison import html_comparison
+    from interlingua.verification.card.json_card import json_comparison
+    from interlingua.verification.card.markdown_comparison import markdown_comparison
+    from interlingua.verification.card.terminal_comparison import terminal_comparison
 
     if args.json:
-        console.write_json({"a": json_card(comparison.a), "b": json_card(comparison.b)})
+        console.write_json(json_comparison(comparison))
     else:
-        console.write(comparison_markdown(comparison).encode())
-    _write_file(args.html, comparison_page(comparison))
-    _write_file(args.markdown, comparison_markdown(comparison))
+        _write_lines(partial(terminal_comparison, comparison))
+    _write_file(args.html, html_comparison(comparison))
+    _write_file(args.markdown, markdown_comparison(comparison))
+
+
+def _write_lines(lines_for: Callable[[int, Callable[[str, str], str]], Iterable[str]]) -> None:
+    """Write the lines that a function returns for a width and a function that colours texts by their role."""
+    styler = terminal.stdout_styler()
+    lines = lines_for(terminal.terminal_width(), lambda text, role: styler(text, _ROLE_STYLES[role]))
+    console.write("".join(f"{_printable(line)}\n" for line in lines).encode())
 
 
 def _printable(line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from contextlib import suppress
@@ -19,14 +20,24 @@ _CLEAR_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
+    """Line that shows the state of a run, and on a terminal also that it continues while no reply arrives."""
+
     def __init__(self) -> None:
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._progress: Progress | None = None
         self._start = time.monotonic()
         self._first_done: int | None = None
         self._next_update = 0.0
 
+    async def tick(self) -> None:
+        """Update the elapsed time each second, until the task is cancelled."""
+        while True:
+            await asyncio.sleep(1)
+            if self._is_terminal and self._progress is not None:
+                self.update(self._progress)
+
     def update(self, progress: Progress) -> None:
-        now = time.monotonic()
+        now, self._progress = time.monotonic(), progress
         if self._first_done is None:
             self._first_done = progress.done
         if now < self._next_update:
@@ -34,7 +45,7 @@ class ProgressLine:
         self._next_update = now + (UPDATE_SECONDS if self._is_terminal else LINE_SECONDS)
         line = self._describe(progress, now)
         if self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line[: terminal.terminal_width() - 1]}")
+            self._write(f"{_CLEAR_LINE}{line[: terminal.stderr_width() - 1]}")
         elif progress.done > self._first_done:
             console.print_stderr(line)
 
@@ -45,7 +56,8 @@ class ProgressLine:
 
     def _describe(self, progress: Progress, now: float) -> str:
         if progress.phase == "evidence":
-            return f"evidence for {progress.evidence_done} of {progress.evidence_total} failures"
+            failures = f"{progress.evidence_done} of {progress.evidence_total} failures"
+            return f"evidence for {failures}, {now - self._start:.0f} s"
         limited = f", {progress.rate_limited} rate limits" if progress.rate_limited else ""
         counts = f"{progress.done}/{progress.total} requests, {progress.right} right, {progress.wrong} wrong"
         return f"{counts}, {format_tokens(progress.tokens.total)} tokens{limited}{self._time_left(progress, now)}"
@@ -53,7 +65,7 @@ class ProgressLine:
     def _time_left(self, progress: Progress, now: float) -> str:
         done = progress.done - (self._first_done or 0)
         if done < 5 or progress.done >= progress.total:
-            return ""
+            return f", {now - self._start:.0f} s"
         seconds = (now - self._start) / done * (progress.total - progress.done)
         return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -66,7 +66,8 @@ def make_transport_class(httpx: ModuleType) -> Any:
                     httpx, upstream, self._inner, request
                 )
             session = _open_session(upstream, wire, request, request.read(), self._memory)
-            return _exchange(httpx, self._inner, session, request, Stream)
+            with _connection_hint(httpx, request):
+                return _exchange(httpx, self._inner, session, request, Stream)
 
         def close(self) -> None:
             self._inner.close()
@@ -110,7 +111,8 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
                     httpx, upstream, self._inner, request
                 )
             session = _open_session(upstream, wire, request, await request.aread(), self._memory)
-            return await _exchange_async(httpx, self._inner, session, request, AsyncStream)
+            with _connection_hint(httpx, request):
+                return await _exchange_async(httpx, self._inner, session, request, AsyncStream)
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -265,6 +267,18 @@ def _is_same_server(server: Any, target: Any) -> bool:
     """Return whether both URLs have the same origin, or `target` is the same host with https instead of http."""
     is_upgrade = (server.scheme, target.scheme) == ("http", "https") and server.port is target.port is None
     return server.host == target.host and ((server.scheme, server.port) == (target.scheme, target.port) or is_upgrade)
+
+
+@contextmanager
+def _connection_hint(httpx: ModuleType, request: Any) -> Iterator[None]:
+    """Add the address of the server to a connection error. The SDKs raise it as "Connection error."."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        error.add_note(
+            f"hint: cannot connect to {_origin(request.url)}; check base_url, and that the server is running"
+        )
+        raise
 
 
 def _origin(url: Any) -> str:

@@ -21,6 +21,7 @@ _NO_UPSTREAM_HINT = "add one, or start with --demo; `interlingua config init` wr
 _GENERATE_HINT = "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
 _KEY_HINT = f"add one to `keys`, or set INTERLINGUA_KEYS; {_GENERATE_HINT}"
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
+_SCHEMELESS_URL = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d+)?(/[\w./-]*)?")
 _DATABASE_HINT = "for example: postgresql://user:password@host/database"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
@@ -60,6 +61,17 @@ def _check_upstream_name(name: str) -> Iterator[BadSetting]:
         yield BadSetting(("upstreams", name), f"{name!r} cannot be sent in a header", "use letters and digits")
 
 
+def _scheme_hint(url: str) -> str:
+    """Return a hint with the scheme that an address such as `localhost:8000/v1` lacks; "" for other mistakes."""
+    if not _SCHEMELESS_URL.fullmatch(url):
+        return ""
+    host, _, port = url.partition("/")[0].partition(":")
+    if "." not in host and not port:  # perhaps the name of an upstream
+        return ""
+    is_local = "." not in host or host.replace(".", "").isdigit()
+    return f"did you mean {'http' if is_local else 'https'}://{url}?"
+
+
 def _check_http_url(path: tuple[str, ...], url: str, hint: str) -> Iterator[BadSetting]:
     try:
         parts = urlsplit(url)
@@ -67,7 +79,7 @@ def _check_http_url(path: tuple[str, ...], url: str, hint: str) -> Iterator[BadS
     except ValueError:  # incomplete IPv6 address, port that is not a number
         is_usable = False
     if not is_usable or not url.isprintable() or " " in url:
-        yield BadSetting(path, f"{url!r} is not an http or https URL", hint)
+        yield BadSetting(path, f"{url!r} is not an http or https URL", _scheme_hint(url) or hint)
 
 
 def _check_upstream_url(path: tuple[str, ...], url: str) -> Iterator[BadSetting]:

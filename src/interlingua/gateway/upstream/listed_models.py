@@ -17,10 +17,13 @@ from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.upstreams.server_detection import ServerAnswer, detect_by_models
 
-__all__ = ["MAX_MODEL_LIST_BYTES", "NO_WIRE", "ListedModels", "fetch_models", "read_models"]
+__all__ = ["MAX_MODEL_LIST_BYTES", "MISSING_STATUSES", "NO_WIRE", "ListedModels", "fetch_models", "read_models"]
 
 NO_WIRE = ""
 """Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
+HTML_TYPE = "text/html"
+MISSING_STATUSES = frozenset({404, 405, 501})
+"""Statuses of a path that a server does not have. A model list is usual, and not required."""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MAX_MODEL_LIST_VALUES = 1_000_000
 
@@ -31,6 +34,8 @@ class ListedModels(msgspec.Struct, frozen=True):
     ids: list[str] = []
     server: str = ""
     """Profile of the model server, as the list shows it; "" if it is unknown."""
+    is_web_page: bool = False
+    """True if the upstream answered with an HTML page: its URL is probably wrong."""
 
 
 def fetch_models(route: Route, connect_seconds: float, total_seconds: float) -> ListedModels:
@@ -50,6 +55,8 @@ def fetch_models(route: Route, connect_seconds: float, total_seconds: float) -> 
             async with response:
                 data = await read_full_body(response, MAX_MODEL_LIST_BYTES)
             response_headers = {name.lower(): value for name, value in response.headers.items()}
+            if response.content_type == HTML_TYPE:
+                return ListedModels(is_web_page=True)
             return read_models(data, route.upstream, MAX_MODEL_LIST_VALUES, response_headers)
 
     return asyncio.run(fetch())

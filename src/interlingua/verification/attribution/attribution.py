@@ -4,7 +4,7 @@ The rules are tried in this order, and each needs less certain evidence than the
 
 1. The kind of the failure or the error message names the cause.
 2. The reply itself contains the lost call, as text or in a damaged structure.
-3. A repetition shows what the model wrote, and that is right: the call was lost behind the model.
+3. A repetition shows what the model wrote, and that is right: the call was lost after the model.
 4. The prompt does not contain the tools, or does not grow with them: the template does not show them.
 5. A repetition shows that the model wrote what was delivered.
 6. The stream, its token counts or its end show damage.
@@ -42,6 +42,7 @@ _FIXED_CAUSES: dict[str, tuple[Cause, str]] = {
     "prompt-tokens": ("template", "the prompt has another number of tokens than the reference"),
     "language": ("model", "the text is in another language, which wrong sampling settings of the server can cause"),
     "repetition": ("model", "the text repeats itself, which wrong sampling settings of the server can cause"),
+    "parameter-order": ("template", "the server may sort the keys of the tools before the model sees them"),
 }
 _PARSER_FINDINGS = frozenset({"unwrapped-arguments", "renamed", "call-in-text"})
 """Findings in structured calls that only a parser causes; the others come from the delivery."""
@@ -111,7 +112,7 @@ class _Case:
             return "repetition"
         if self._needs_streams():
             return "streams"
-        if evidence.prompt is None and self._lost_behind_model() is None and self._sample.tools:
+        if evidence.prompt is None and self._lost_after_model() is None and self._sample.tools:
             return "prompt"
         return None
 
@@ -119,7 +120,7 @@ class _Case:
         rules: Iterable[Callable[[], Attribution | None]] = (
             self._named_cause,
             self._lost_in_reply,
-            self._lost_behind_model,
+            self._lost_after_model,
             self._hidden_by_template,
             self._written_by_model,
             self._called_unknown_tool,
@@ -131,7 +132,7 @@ class _Case:
                 return attribution
         varies = self._is_repetition_right() or any(judgement.is_right for judgement in self._evidence.streams)
         reason = (
-            "a repetition is right: the model varies" if varies else "no sign that anything was lost behind the model"
+            "a repetition is right: the model varies" if varies else "no sign that anything was lost after the model"
         )
         return self._result("model", reason, confidence="likely")
 
@@ -215,7 +216,7 @@ class _Case:
         calls = "".join(f"\n{call.name} {call.arguments}" for call in reply.calls)
         return f"{reply.reasoning}{reply.text}{calls}".strip() or reply.error
 
-    # ── 3. lost behind the model ──────────────────────────────────────────────────────────────────────────────────
+    # ── 3. lost after the model ──────────────────────────────────────────────────────────────────────────────────
 
     def _is_raw_right(self, repetition: Repetition) -> bool:
         """Return whether the model's own text is a right reply."""
@@ -223,7 +224,7 @@ class _Case:
         calls = [ClientCall(call.id, call.name, call.arguments) for call in reply.calls]
         return are_calls_right(calls, self._sample) and (bool(calls) or bool(reply.text.strip()))
 
-    def _lost_behind_model(self) -> Attribution | None:
+    def _lost_after_model(self) -> Attribution | None:
         """Attribute a reply that differs from what the model wrote."""
         repetition = self._evidence.repetition
         if repetition is None or repetition.raw_text is None or not self._is_raw_right(repetition):

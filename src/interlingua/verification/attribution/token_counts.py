@@ -1,7 +1,7 @@
 """Token counts as evidence: does the server count more tokens than the reply shows?
 
 A provider that shows nothing but its API still counts what the model wrote. If the count fits the reply that was
-delivered, the model wrote just that; if it fits the expected reply, the rest was lost behind the model.
+delivered, the model wrote just that; if it fits the expected reply, the rest was lost after the model.
 """
 
 from __future__ import annotations

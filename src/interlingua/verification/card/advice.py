@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from interlingua.verification.attribution.causes import Cause
 from interlingua.verification.card.formats import sentence
-from interlingua.verification.engine_flags import parser_flags
+from interlingua.verification.engine_flags import parser_flags, template_advice, unparsed_start
 from interlingua.verification.run.run_log import RunHeader
 from interlingua.verification.run.trial_result import TrialResult
 
@@ -22,21 +22,23 @@ def advise(cause: Cause, failed: Sequence[TrialResult], header: RunHeader) -> st
         case "model":
             return "Try another model, clearer descriptions of the tools, or fewer tools."
         case "template":
-            return "Use the chat template of the model's own repository; see --chat-template of the server."
+            return sentence(template_advice(header.engine))
         case "engine-parser":
-            return _advise_on_parser(failed, parser_flags(header.engine, header.dialect))
+            return _advise_on_parser(failed, header)
         case "transport":
             return _advise_on_transport(failed)
         case "client-request":
             return "Change the request as the message says; Interlingua's profiles do it for known providers."
 
 
-def _advise_on_parser(failed: Sequence[TrialResult], flags: str) -> str:
+def _advise_on_parser(failed: Sequence[TrialResult], header: RunHeader) -> str:
+    flags, unparsed = parser_flags(header.engine, header.dialect), unparsed_start(header.engine)
     corrected = _corrected(failed)
     if flags and corrected:
         return f"Start the server with {flags}, or {PROXY}, which makes {corrected} right."
-    if flags:
-        return f"Start the server with {flags}, or without a tool parser: then Interlingua reads the calls."
+    if unparsed:
+        own = f"with {flags}, or " if flags else ""
+        return f"Start the server {own}{unparsed}: then Interlingua reads the calls."
     if corrected:
         return sentence(f"{PROXY}, which makes {corrected} right")
     return "Only the server can correct this: use another tool parser, or another provider."

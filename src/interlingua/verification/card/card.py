@@ -145,9 +145,11 @@ def _rates(metrics: Metrics) -> Iterable[NamedRate]:
         ("schema accuracy", "replies with calls that all fit their schemas", metrics.schema_accuracy),
         ("finish reason", "it matches the reply", metrics.finish_reason),
         ("call rate", "replies whose finish reason is a call", metrics.finish_tool_calls),
+        ("trigger match", "a call if the set expects one, and only then", metrics.trigger_match),
         ("more than thinking", "replies with a text or a call", metrics.not_only_thinking),
         ("language", "no Cyrillic characters where none are wanted", metrics.language),
         ("no repetition", "texts that do not repeat themselves", metrics.repetition),
+        ("parameter order", "texts that name parameters in the order of the request", metrics.parameter_order),
         ("prompt tokens", "the expected number, or up to three more", metrics.prompt_tokens),
     ]
     return (NamedRate(name, meaning, rate) for name, meaning, rate in rows if rate is not None and rate.total)

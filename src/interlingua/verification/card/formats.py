@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from interlingua.verification.attribution import CAUSES
-from interlingua.verification.run.metrics import Rate
+from interlingua.verification.run.metrics import Latency, Rate
 
 __all__ = [
     "CAUSE_NAMES",
     "format_dollars",
     "format_interval",
+    "format_median",
     "format_seconds",
     "format_share",
     "format_tokens",
@@ -41,6 +42,10 @@ def format_seconds(seconds: float) -> str:
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def format_median(times: Latency) -> str:
+    return format_seconds(times.p50) if times.count else "–"
 
 
 def format_tokens(count: int) -> str:

@@ -143,9 +143,16 @@ def _cause_row(cause: CauseCount) -> Html:
         "div",
         element("div", key(f"cause-{cause.cause}"), CAUSE_NAMES[cause.cause]),
         element("div", str(cause.count), note),
-        element("div", faint(f"{sentence(CAUSES[cause.cause])} "), cause.advice, class_="what"),
+        element("div", faint(f"{sentence(CAUSES[cause.cause])} "), *_advice(cause.advice), class_="what"),
         class_="cause",
     )
+
+
+def _advice(text: str) -> Iterator[str]:
+    """Yield the words of an advice. A browser does not break the flags among them."""
+    for word in text.split(" "):
+        yield element("span", word, class_="flag") if word.startswith("--") else word
+        yield " "
 
 
 def _rates_panel(title: str, rates: Sequence[NamedRate], scores: Sequence[NamedScore] = ()) -> Html:

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from interlingua.verification.card.card import Card
+from interlingua.verification.card.comparison import Comparison
 from interlingua.verification.run.metrics import Rate, TriggerScore
 
-__all__ = ["json_card"]
+__all__ = ["json_card", "json_comparison"]
 
 
 def json_card(card: Card) -> dict[str, Any]:
@@ -41,6 +42,19 @@ def json_card(card: Card) -> dict[str, Any]:
         "extra_tokens": msgspec.to_builtins(card.extra_tokens),
         "dollars": card.dollars,
         "reference": card.reference or None,
+    }
+
+
+def json_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return both cards, and what they have in common."""
+    return {
+        "a": json_card(comparison.a),
+        "b": json_card(comparison.b),
+        "both": comparison.both,
+        "clear_differences": [rate.name for rate in comparison.rates if rate.is_clear],
+        "only_a_right": list(comparison.only_a_right),
+        "only_b_right": list(comparison.only_b_right),
+        "agreement": _score(comparison.agreement),
     }
 
 

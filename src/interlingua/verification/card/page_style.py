@@ -30,6 +30,7 @@ h2 { font-size: 1.1rem; margin: 0 0 .75rem; }
 p { margin: .25rem 0; }
 .faint { color: var(--faint); }
 .small { font-size: .875rem; }
+.flag { white-space: nowrap; }
 .panel {
   background: var(--panel); border: 1px solid var(--line); border-radius: 12px; padding: 1.25rem; margin: 1rem 0;
 }

@@ -19,7 +19,7 @@ from interlingua.verification.card.formats import (
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.run.metrics import Latency
 
-__all__ = ["terminal_lines"]
+__all__ = ["NAME_WIDTH", "Paint", "terminal_lines"]
 
 Paint = Callable[[str, str], str]
 """Colours a text for a role: heading, good, fair, bad, faint."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from interlingua.dialects.native_text import parse
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
-from interlingua.verification.engine_flags import parser_flags, parser_name
-from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
-from interlingua.verification.judging.observation import Observation
+from interlingua.verification.doctor.server_checks import LOG_HINT, TRY_LATER_HINT
+from interlingua.verification.engine_flags import parser_flags, parser_name, template_advice, unparsed_start
+from interlingua.verification.judging.failure import Failure
+from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
+from interlingua.verification.judging.observation import Observation, offered_tools
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import describe_unreadable
+from interlingua.verification.run.preflight import URL_HINT
 from interlingua.verification.samples.sample import Sample
 
 __all__ = [
+    "RATE_LIMIT_HINT",
+    "RIGHT_CALL",
     "check_calls",
     "check_choices",
     "check_parallel",
@@ -28,6 +37,8 @@ MIN_BUFFERED_SECONDS = 0.2
 MIN_TOKENS_OF_TOOLS = 20
 """Tokens that the two tools of the doctor take at least."""
 MAX_ERROR_CHARS = 160
+RATE_LIMIT_HINT = "try again later, or with --parallel 1"
+RIGHT_CALL = "the call is right"
 UNPARSED = {"skip_special_tokens": False}
 """Fields with which vLLM and SGLang send special tokens as text."""
 
@@ -40,6 +51,18 @@ def describe_error(observation: Observation) -> str:
     return f"{recording.status}: {shortened}" if recording.status else shortened
 
 
+def _fix_for_status(recording: Recording) -> str:
+    """Return what helps against the status of a simple request."""
+    status = recording.status
+    if status in (401, 402, 403):
+        return "check the key, and the account at the provider"
+    if status in MISSING_STATUSES:
+        return "check --api, --model, and the URL, which ends in /v1 for most servers"
+    if status == 429:
+        return RATE_LIMIT_HINT
+    return TRY_LATER_HINT if status >= 500 else LOG_HINT if not status else ""
+
+
 def _is_too_short(observation: Observation) -> bool:
     return observation.reply.finish_reason in LENGTH_REASONS
 
@@ -49,21 +72,31 @@ async def check_stream(probe: Probe) -> CheckResult:
     observation = await probe.ask(COUNTING, stream=True)
     recording, reply = observation.recording, observation.reply
     if not recording.is_success:
-        return wrong("stream", f"a simple request fails: {describe_error(observation)}")
-    if reply.error or reply.unreadable_events:
-        return wrong("stream", reply.error or f"{reply.unreadable_events} events are not JSON")
+        return wrong("stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording))
+    if reply.unreadable_events:
+        return wrong("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
+    if reply.error:
+        return wrong("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
         return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
     if not reply.has_ended or not reply.finish_reason:
         return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
-    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
-    if reply.events >= MIN_EVENTS and len(recording.arrivals) == 1 and waited >= MIN_BUFFERED_SECONDS:
+    # The first reply of a server may come late for other reasons.
+    if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
         return odd(
             "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
         )
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
     return ok("stream", f"{reply.events} events, {first}{usage}")
+
+
+def _is_collected(probe: Probe, observation: Observation) -> bool:
+    """Return whether all events of a stream have arrived together, after the time that a model needs to write them."""
+    reply = observation.reply
+    waited = reply.first_event_seconds - probe.target.facts.listing.seconds  # without the delay of the network
+    is_together = reply.events >= MIN_EVENTS and len(observation.recording.arrivals) == 1
+    return is_together and waited >= MIN_BUFFERED_SECONDS
 
 
 async def check_calls(probe: Probe) -> list[CheckResult]:
@@ -76,7 +109,7 @@ async def check_calls(probe: Probe) -> list[CheckResult]:
 
 
 async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
-    judgement = probe.judge(observation, sample)
+    judgement = judge(observation, sample)
     facts, dialect = probe.target.facts, probe.dialect.name
     flags = parser_flags(facts.engine, dialect)
     fix = (
@@ -96,12 +129,11 @@ async def _judge_call(probe: Probe, observation: Observation, sample: Sample, na
     if judge_corrected(observation, sample).is_right:
         place = "as text" if len(observation.corrected.calls) > len(observation.reply.calls) else "damaged"
         return odd(name, f"the call arrives {place}: {judgement.failures[0].message}", fix)
-    cause, evidence = await probe.explain(sample, observation)
-    return wrong(
-        name,
-        f"{judgement.failures[0].kind}, caused by the {cause.replace('-', ' ')}: {evidence}",
-        _fix_for(cause, flags),
-    )
+    attribution = await probe.explain(sample, observation)
+    failure, *evidence = attribution.reasons
+    label = "Cause" if attribution.confidence == "certain" else "Likely cause"
+    explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
+    return wrong(name, explained, _fix_for(attribution.cause, facts.engine, flags))
 
 
 def _right_call(probe: Probe, name: str) -> CheckResult:
@@ -110,16 +142,18 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
     if facts.tool_parser and expected and facts.tool_parser != expected:
         message = f"right, but the tool parser is {facts.tool_parser!r}"
         return odd(name, message, f"for this model use --tool-call-parser {expected}")
-    return ok(name, "the call is right")
+    return ok(name, RIGHT_CALL)
 
 
-def _fix_for(cause: str, flags: str) -> str:
+def _fix_for(cause: str, engine: str, flags: str) -> str:
     match cause:
+        case "engine-parser" if unparsed := unparsed_start(engine):
+            own = f"with {flags}, or " if flags else ""
+            return f"start the server {own}{unparsed}: then Interlingua reads the text"
         case "engine-parser":
-            own = f"start the server with {flags}, or" if flags else "use another tool parser, or start the server"
-            return f"{own} without a parser: Interlingua reads the text"
+            return "only the server's operator can correct it: use another tool parser, or another provider"
         case "template":
-            return "use the chat template of the model's repository (--chat-template)"
+            return template_advice(engine)
         case "model":
             return "run `interlingua verify` to see how often this happens"
         case "transport":
@@ -142,7 +176,7 @@ async def check_template(probe: Probe) -> CheckResult:
         tokens = as_auto.reply.input_tokens or tokens
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
-        return wrong("tools in prompt", message, "use the chat template of the model's repository (--chat-template)")
+        return wrong("tools in prompt", message, template_advice(probe.target.facts.engine))
     return ok("tools in prompt", f"two tools take {tokens - base} tokens")
 
 
@@ -155,7 +189,8 @@ async def check_special_tokens(probe: Probe) -> CheckResult:
     observation = await probe.ask(CALL, stream=False, extra=UNPARSED, tool_choice="none")
     if not observation.recording.is_success:
         return odd("special tokens", f"a request for raw text fails: {describe_error(observation)}")
-    if any(token in observation.reply.text + observation.reply.reasoning for token in tokens):
+    text = observation.reply.reasoning + observation.reply.text
+    if parse(text, probe.dialect, offered_tools(CALL)).calls or any(token in text for token in tokens):
         return ok("special tokens", "come through with skip_special_tokens: false")
     if engine == "sglang":
         return skipped("special tokens", "the server hides the tools if none may be called")
@@ -173,8 +208,9 @@ async def check_choices(probe: Probe) -> CheckResult:
             refused.append(f"{mode} ({describe_error(observation)})")
         elif _is_too_short(observation):
             continue
-        elif not probe.judge(observation, sample).is_right and not judge_corrected(observation, sample).is_right:
-            problems.append(f"{mode} is ignored")
+        elif not judge(observation, sample).is_right:
+            corrected = judge_corrected(observation, sample)
+            problems += [_choice_problem(mode, failure) for failure in corrected.failures[:1]]
     if refused and any("requires --" in text for text in refused):
         return odd("tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text")
     if refused or problems:
@@ -183,9 +219,14 @@ async def check_choices(probe: Probe) -> CheckResult:
     return ok("tool_choice", "required, named and none work")
 
 
+def _choice_problem(mode: str, failure: Failure) -> str:
+    is_ignored = failure.kind in ("no-call", "unwanted-call", "wrong-tool")
+    return f"{mode} is ignored" if is_ignored else f"{mode}: {failure.message}"
+
+
 async def check_parallel(probe: Probe) -> CheckResult:
     observation = await probe.ask(PARALLEL, stream=True)
-    judgement = probe.judge(observation, PARALLEL)
+    judgement = judge(observation, PARALLEL)
     if judgement.is_right:
         return ok("parallel calls", "two calls in one reply")
     if not observation.recording.is_success:

@@ -12,6 +12,7 @@ import msgspec
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
 from interlingua.verification.doctor.call_checks import (
+    RATE_LIMIT_HINT,
     check_calls,
     check_choices,
     check_parallel,
@@ -20,62 +21,35 @@ from interlingua.verification.doctor.call_checks import (
     check_template,
 )
 from interlingua.verification.doctor.check import CheckResult, UpstreamReport, skipped, wrong
+from interlingua.verification.doctor.consequences import without_consequences
 from interlingua.verification.doctor.feature_checks import (
     check_api,
     check_images,
     check_structured_output,
+    check_system_message,
     check_thinking_replay,
     other_apis,
     short_name,
 )
 from interlingua.verification.doctor.probe import Probe
-from interlingua.verification.doctor.server_checks import check_server
-from interlingua.verification.probing.sender import Json, Sender
-from interlingua.verification.recording import Recording
+from interlingua.verification.doctor.server_checks import LOG_HINT, check_server
+from interlingua.verification.probing.sender import Sender
+from interlingua.verification.run.polite_sender import RATE_LIMIT_STATUSES, AdaptiveLimit, PoliteSender, RetryPolicy
 from interlingua.verification.target import find_target
-from interlingua.wires import WIRES
 
-__all__ = ["LimitedSender", "examine"]
+__all__ = ["examine"]
 
 FIRST_CHECK = "stream"
-_NEED_CALLS = frozenset(
-    {
-        "special tokens",
-        "tool_choice",
-        "parallel calls",
-        "thinking replay",
-        *(f"API {short_name(wire)}" for wire in WIRES),
-    }
-)
-"""Checks that cannot succeed if the model's calls do not arrive."""
+_RATE_LIMIT_POLICY = RetryPolicy(attempts=3, statuses=RATE_LIMIT_STATUSES)
+"""A limit on parallel requests says nothing about the model. Other errors are what the doctor looks for."""
 Check = Callable[[Probe], Awaitable[CheckResult | list[CheckResult]]]
-
-
-class LimitedSender:
-    """Sender with a limit on parallel requests. It is a `Sender`."""
-
-    def __init__(self, sender: Sender, parallel: int) -> None:
-        self._sender = sender
-        self._slots = asyncio.Semaphore(parallel)
-        self.requests = 0
-
-    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
-        async with self._slots:
-            self.requests += 1
-            return await self._sender.send(body, stream=stream, wire=wire)
-
-    async def list_models(self) -> Recording:
-        return await self._sender.list_models()
-
-    async def call_server(self, path: str, body: Json | None = None) -> Json | None:
-        async with self._slots:
-            return await self._sender.call_server(path, body)
 
 
 def _checks(api: str) -> list[tuple[str, Check]]:
     """Return the checks of a model, in the order of the report. The first ones matter most and start first."""
     checks: list[tuple[str, Check]] = [
         (FIRST_CHECK, check_stream),
+        ("system message", check_system_message),
         ("tool call", check_calls),
         ("tools in prompt", check_template),
         ("special tokens", check_special_tokens),
@@ -114,13 +88,11 @@ async def examine(
     """
     start = time.monotonic()
     deadline = start + seconds
-    limited = LimitedSender(sender, parallel)
+    limited = PoliteSender(sender, AdaptiveLimit(parallel), _RATE_LIMIT_POLICY)
     try:
         target = await asyncio.wait_for(find_target(limited, route), seconds)
     except TimeoutError:
-        checks = [
-            wrong("reachable", f"no answer within {seconds:g} s", "check the URL, and that the server is running")
-        ]
+        checks = [wrong("reachable", f"no answer within {seconds:g} s", LOG_HINT)]
         return _report(route, "", checks, start, limited, 0)
     model = route.model
     if route_to is not None:
@@ -130,34 +102,29 @@ async def examine(
     if not model or any(check.status == "wrong" for check in checks):
         return _report(route, model, checks, start, limited, 0)
     probe = Probe(limited, target)
-    checks += _without_consequences(await _run_checks(probe, _checks(route.upstream.api), deadline, seconds))
+    found = await _run_checks(probe, limited, _checks(route.upstream.api), deadline, seconds)
+    checks += without_consequences(found)
     return _report(route, model, checks, start, limited, probe.tokens)
 
 
-def _timed_out(name: str, seconds: float) -> CheckResult:
-    """Return the result of a check that took too long. Without a first reply, the model does not work at all."""
-    message = f"no answer within {seconds:g} s"
-    if name == FIRST_CHECK:
-        return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
-    return skipped(name, message)
+def _timed_out(name: str, seconds: float, rate_limited: int) -> CheckResult:
+    """Return the result of a check that took too long. Without a first reply, the model does not work at all.
 
-
-def _without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
-    """Return the checks. If no call works, the checks that need one say so instead of repeating the problem."""
-    calls = [check for check in checks if check.check.startswith("tool call")]
-    if any(check.status == "ok" for check in calls) or not calls:
-        return checks
-    reason = "not judged, because calls do not work; see above"
-    if all(check.status == "odd" for check in calls):
-        reason = "not judged, because the server does not parse calls; see above"
-    return [
-        skipped(check.check, reason) if check.check in _NEED_CALLS and check.status in ("odd", "wrong") else check
-        for check in checks
-    ]
+    Args:
+        name: Name of the check.
+        seconds: The time limit.
+        rate_limited: Number of responses with a rate limit.
+    """
+    message = f"no complete answer within {seconds:g} s"
+    if name != FIRST_CHECK:
+        return skipped(name, message)
+    if rate_limited:
+        return wrong(name, f"{message}: the server limits requests (status 429)", RATE_LIMIT_HINT)
+    return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
 
 
 def _report(
-    route: Route, model: str, checks: list[CheckResult], start: float, sender: LimitedSender, tokens: int
+    route: Route, model: str, checks: list[CheckResult], start: float, sender: PoliteSender, tokens: int
 ) -> UpstreamReport:
     return UpstreamReport(
         name=route.name,
@@ -172,7 +139,7 @@ def _report(
 
 
 async def _run_checks(
-    probe: Probe, checks: list[tuple[str, Check]], deadline: float, seconds: float
+    probe: Probe, sender: PoliteSender, checks: list[tuple[str, Check]], deadline: float, seconds: float
 ) -> list[CheckResult]:
     """Run all checks at once, and return their results in order."""
 
@@ -181,7 +148,7 @@ async def _run_checks(
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
                 found = await check(probe)
         except TimeoutError:
-            found = _timed_out(name, seconds)
+            found = _timed_out(name, seconds, sender.rate_limited)
         except InterlinguaError as error:
             found = skipped(name, f"the request cannot be written for this API: {error}")
         return found if isinstance(found, list) else [found]

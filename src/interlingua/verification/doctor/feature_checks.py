@@ -1,10 +1,11 @@
-"""Checks of optional features: thinking replay, images, structured output, and the other APIs."""
+"""Checks of features: system messages, thinking replay, images, structured output, and the other APIs."""
 
 from __future__ import annotations
 
 from interlingua.common.jsontext.codec import read_full_object
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
-from interlingua.verification.doctor.call_checks import describe_error
+from interlingua.verification.doctor.call_checks import RIGHT_CALL, describe_error
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import Probe
 from interlingua.verification.doctor.probe_samples import (
@@ -13,17 +14,34 @@ from interlingua.verification.doctor.probe_samples import (
     JSON_ANSWER,
     STRUCTURAL_TAG,
     STRUCTURAL_TAG_FORMAT,
+    SYSTEM_MESSAGE,
     THINKING_REPLAY,
 )
-from interlingua.verification.judging.judge import LENGTH_REASONS, judge_corrected
+from interlingua.verification.engine_flags import template_advice
+from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
 from interlingua.wires import WIRES
 
-__all__ = ["check_api", "check_images", "check_structured_output", "check_thinking_replay", "other_apis", "short_name"]
+__all__ = [
+    "check_api",
+    "check_images",
+    "check_structured_output",
+    "check_system_message",
+    "check_thinking_replay",
+    "other_apis",
+    "short_name",
+]
 
-MISSING_STATUSES = frozenset({404, 405, 501})
-"""Statuses of an API that the server does not have."""
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
+
+
+async def check_system_message(probe: Probe) -> CheckResult:
+    """Check that a system message is accepted, which every agent sends."""
+    observation = await probe.ask(SYSTEM_MESSAGE, stream=False)
+    if observation.recording.is_success:
+        return ok("system message", "accepted")
+    fix = f"agents send one with each request: {template_advice(probe.target.facts.engine)}"
+    return wrong("system message", f"refused: {describe_error(observation)}", fix)
 
 
 async def check_thinking_replay(probe: Probe) -> CheckResult:
@@ -51,7 +69,10 @@ async def check_thinking_replay(probe: Probe) -> CheckResult:
 async def check_images(probe: Probe) -> CheckResult:
     observation = await probe.ask(IMAGE, stream=False)
     if observation.recording.is_success:
-        return ok("images", "accepted")
+        is_seen = "red" in observation.reply.text.lower()
+        return ok(
+            "images", "accepted" if is_seen else "accepted, but the model does not name the colour of a red image"
+        )
     if observation.recording.status in (0, 429) or observation.recording.status >= 500:
         return odd("images", f"not known: {describe_error(observation)}")
     return ok("images", "not accepted; Interlingua replaces them by a text (`vision: false` for the model)")
@@ -95,14 +116,14 @@ async def check_api(probe: Probe, wire: str) -> CheckResult:
         return ok(name, "not there; Interlingua provides it")
     if not recording.is_success:
         return odd(name, f"a call fails: {describe_error(observation)}")
-    if probe.judge(observation, CALL).is_right:
-        return ok(name, "the call is right")
+    if judge(observation, CALL).is_right:
+        return ok(name, RIGHT_CALL)
     if judge_corrected(observation, CALL).is_right:
         return odd(
             name,
-            f"the call is damaged: {probe.judge(observation, CALL).failures[0].message}",
+            f"the call is damaged: {judge(observation, CALL).failures[0].message}",
             "Interlingua corrects it",
         )
     if not observation.reply.events or observation.reply.unreadable_events:
         return ok(name, "not there; Interlingua provides it")
-    return wrong(name, probe.judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")
+    return wrong(name, judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")

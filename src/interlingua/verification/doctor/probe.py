@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.parsing.dialect import Dialect
-from interlingua.verification.judging.failure import Judgement
+from interlingua.verification.attribution import Attribution
 from interlingua.verification.judging.judge import judge
 from interlingua.verification.judging.observation import Observation, observe
 from interlingua.verification.probing.evidence_collector import EvidenceCollector
@@ -64,10 +64,6 @@ class Probe:
         self.tokens += observation.reply.input_tokens + observation.reply.output_tokens
         return observation
 
-    def judge(self, observation: Observation, sample: Sample) -> Judgement:
-        return judge(observation, sample)
-
-    async def explain(self, sample: Sample, observation: Observation) -> tuple[str, str]:
-        """Return the cause of a failure, and the evidence in words."""
-        attribution = await self._collector.attribute(sample, observation, judge(observation, sample))
-        return attribution.cause, "; ".join(attribution.reasons)
+    async def explain(self, sample: Sample, observation: Observation) -> Attribution:
+        """Return the cause of a failure, after the requests that are needed to say so."""
+        return await self._collector.attribute(sample, observation, judge(observation, sample))

@@ -12,6 +12,7 @@ __all__ = [
     "PARALLEL",
     "STRUCTURAL_TAG",
     "STRUCTURAL_TAG_FORMAT",
+    "SYSTEM_MESSAGE",
     "THINKING_REPLAY",
     "choice_sample",
 ]
@@ -49,6 +50,15 @@ def _user(content: object) -> dict[str, object]:
 
 
 COUNTING = Sample(id="counting", request={"messages": [_user("Count from 1 to 30 in digits, separated by spaces.")]})
+SYSTEM_MESSAGE = Sample(
+    id="system-message",
+    request={
+        "messages": [
+            {"role": "system", "content": "You are a careful assistant. Answer with one word."},
+            _user("Say hello."),
+        ]
+    },
+)
 CALL = Sample(
     id="call",
     request={"messages": [_user("What is the weather in Paris? Use get_weather city='Paris'.")], "tools": _TOOLS},

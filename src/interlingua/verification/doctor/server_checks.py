@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from interlingua.common.name_list import join_names
 from interlingua.gateway.routing.routes import Route
-from interlingua.verification.doctor.check import CheckResult, odd, ok, wrong
+from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
+from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.probing.server_facts import ENGINES, ServerFacts
-from interlingua.verification.reply_reading import read_reply
-from interlingua.verification.run.preflight import explain_model_problem, is_about_key
+from interlingua.verification.reply_reading import describe_unreadable, read_reply
+from interlingua.verification.run.preflight import KEY_HINT, URL_HINT, explain_model_problem, is_about_key
 
-__all__ = ["check_server"]
+__all__ = ["LOG_HINT", "TRY_LATER_HINT", "check_server"]
 
 AGENT_WINDOW_TOKENS = 32_768
 """Context window that coding agents need at least: their first request has about 20,000 tokens."""
 MAX_LISTED_MODELS = 6
+START_HINT = "check the URL, and that the server is running"
+LOG_HINT = "check the URL, and the log of the server"
+TRY_LATER_HINT = "try again later, or look at the log of the server"
 _WINDOW_FLAGS = {
     "vllm": "--max-model-len",
     "sglang": "--context-length",
@@ -30,12 +34,13 @@ def check_server(facts: ServerFacts, route: Route, model: str) -> list[CheckResu
         route: The upstream.
         model: The model id; "" if none was chosen.
     """
-    checks: list[CheckResult] = []
-    for check in (_check_reachable, _check_key):
-        checks.append(check(facts, route))
-        if checks[-1].status == "wrong":
-            return checks
-    checks.append(_check_engine(facts, route))
+    reachable = _check_reachable(facts, route)
+    if reachable.status == "wrong":
+        return [reachable]
+    key = _check_key(facts, route)
+    if key.status == "wrong":
+        return [reachable, key]
+    checks = [reachable, key, *_check_list(facts), _check_engine(facts, route)]
     if model and facts.window(model):
         checks.append(_check_window(facts, model))
     checks.append(_check_model(facts, model))
@@ -47,21 +52,30 @@ def _check_reachable(facts: ServerFacts, route: Route) -> CheckResult:
     if listing.status:
         return ok("reachable", f"answers in {1000 * listing.seconds:.0f} ms")
     reason = listing.error or f"no answer from {route.upstream.url}"
-    hint = "check the URL" if listing.is_unreachable else "the server accepts connections and does not answer"
-    return wrong("reachable", reason, f"{hint}, and that the server is running")
+    return wrong("reachable", reason, START_HINT if listing.is_unreachable else LOG_HINT)
 
 
 def _check_key(facts: ServerFacts, route: Route) -> CheckResult:
     listing, has_key = facts.listing, bool(route.upstream.key)
-    setting = f"set `key` of upstream {route.name!r}, or --key-env"
     if is_about_key(listing):
         problem = "the server refuses the key" if has_key else "the server needs a key"
-        return wrong("key", f"{problem}: {read_reply(listing).error}", setting)
-    if listing.status in (404, 405):
-        return ok("key", "not known yet: the server has no model list")
-    if not listing.is_success:
-        return odd("key", f"the model list has status {listing.status}: {read_reply(listing).error}")
+        return wrong("key", f"{problem} ({listing.status}): {read_reply(listing).error}", KEY_HINT)
+    if not facts.has_list:
+        return skipped("key", "not known: the server has not returned a model list")
     return ok("key", "accepted" if has_key else "none is needed for the model list")
+
+
+def _check_list(facts: ServerFacts) -> list[CheckResult]:
+    """Return what the server has sent in place of a model list. Servers without such a list are usual."""
+    listing, reply = facts.listing, read_reply(facts.listing)
+    if facts.has_list or listing.status in MISSING_STATUSES:
+        return []
+    if listing.is_success:
+        is_json = not reply.unreadable_events
+        message = "the reply is not a list of models" if is_json else describe_unreadable(listing, reply)
+        return [odd("model list", message, URL_HINT)]
+    fix = TRY_LATER_HINT if listing.status == 429 or listing.status >= 500 else ""
+    return [odd("model list", f"status {listing.status}: {reply.error}", fix)]
 
 
 def _check_engine(facts: ServerFacts, route: Route) -> CheckResult:
@@ -86,7 +100,8 @@ def _check_model(facts: ServerFacts, model: str) -> CheckResult:
     count = len(facts.models)
     if not model:
         listed = f"; the server has {join_names(facts.models, MAX_LISTED_MODELS)}" if count else ""
-        return odd("model", f"not checked: none is chosen{listed}", "add --model")
+        fix = "add --model" if facts.has_list else f"add --model, or {URL_HINT}"
+        return odd("model", f"not checked: none is chosen{listed}", fix)
     if problem := explain_model_problem(facts, model):
         return wrong("model", problem[0], problem[1])
     others = f" (one of {count})" if count > 1 else ""

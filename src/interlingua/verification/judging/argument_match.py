@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def describe_difference(expected: Any, actual: Any, place: str = "") -> str:
             if difference := describe_difference(value, actual[name], _join(place, name)):
                 return difference
     if isinstance(expected, str) and isinstance(actual, str):
-        return f"{place or 'the text'} differs {_first_difference(expected.strip(), actual.strip())}"
+        return f"{place or 'the text'} {_first_difference(expected.strip(), actual.strip())}"
     return f"{place or 'the value'} is {_shorten(actual)} instead of {_shorten(expected)}"
 
 
@@ -55,12 +56,14 @@ def _join(place: str, name: str) -> str:
 def _first_difference(expected: str, actual: str) -> str:
     pairs = zip(expected, actual, strict=False)
     index = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(actual)))
-    start = max(0, index - 10)
-    return f"at character {index}: {_shorten(actual[start:])} instead of {_shorten(expected[start:])}"
+    if index == 0:
+        return f"is {_shorten(actual)} instead of {_shorten(expected)}"
+    start, count = max(0, index - 10), "1 character" if index == 1 else f"{index} characters"
+    return f"differs after {count}: {_shorten(actual[start:])} instead of {_shorten(expected[start:])}"
 
 
 def _shorten(value: Any) -> str:
-    text = repr(value)
+    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else f"{text[:36]}…{text[-1]}"
 
 

@@ -34,6 +34,7 @@ FAILURE_KINDS: dict[str, str] = {
     "prompt-tokens": "another number of prompt tokens than expected",
     "language": "Cyrillic characters in a text of another language",
     "repetition": "a text that repeats itself",
+    "parameter-order": "a text that names the parameters of a tool in another order than the request",
 }
 """Each kind of failure in words, the gravest first: the first one of a reply is attributed."""
 _RANKS = {kind: rank for rank, kind in enumerate(FAILURE_KINDS)}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object
+from interlingua.common.schema.resolver import as_mapping
 from interlingua.common.schema.validation import validation_errors
 from interlingua.core.reply import Reply
 from interlingua.core.tools import ToolSet
@@ -14,8 +15,8 @@ from interlingua.errors import BadInput
 from interlingua.verification.judging.argument_match import describe_difference, pair_calls
 from interlingua.verification.judging.failure import Failure, Judgement
 from interlingua.verification.judging.observation import Observation, offered_tools, requested_choice
-from interlingua.verification.judging.text_checks import has_cyrillic, repeats_itself
-from interlingua.verification.reply_reading import ClientCall, ClientReply
+from interlingua.verification.judging.text_checks import has_cyrillic, names_parameters_in_order, repeats_itself
+from interlingua.verification.reply_reading import ClientCall, ClientReply, describe_unreadable
 from interlingua.verification.samples.sample import Sample
 
 __all__ = ["ODD_FINDINGS", "are_calls_right", "judge", "judge_corrected", "valid_calls"]
@@ -24,9 +25,6 @@ REFUSAL_STATUSES = range(400, 500)
 RETRYABLE_CLIENT_STATUSES = frozenset({408, 425, 429})
 """Statuses from 400 on that say nothing about the request."""
 LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens"})
-FINISHED_REASONS = frozenset(
-    {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "stop_sequence", "completed"}
-)
 PROMPT_TOKEN_TOLERANCE = 3
 """Tokens that Kimi-Vendor-Verifier allows above the expected number."""
 ODD_FINDINGS = frozenset(
@@ -89,7 +87,7 @@ def _as_client_reply(corrected: Reply, plain: ClientReply) -> ClientReply:
 def _delivery_failures(observation: Observation) -> Iterator[Failure]:
     reply = observation.reply
     if reply.unreadable_events:
-        yield Failure("bad-event", f"{reply.unreadable_events} of {reply.events} events are not JSON")
+        yield Failure("bad-event", describe_unreadable(observation.recording, reply))
     if reply.error:
         yield Failure("error-in-reply", reply.error)
     elif not reply.has_ended and not reply.unreadable_events:
@@ -122,7 +120,8 @@ def _content_failures(
         yield Failure("length", f"the finish reason is {reply.finish_reason!r} after {reply.output_tokens} tokens")
     elif not calls and not has_text and not reply.error:
         kind = "only-thinking" if reply.reasoning.strip() else "empty"
-        yield Failure(kind, f"{len(reply.reasoning)} characters of thinking, no text, no call")
+        thinking = f"{len(reply.reasoning)} characters of thinking" if kind == "only-thinking" else "no thinking"
+        yield Failure(kind, f"{thinking}, no text, no call")
     tools = offered_tools(sample)
     yield from _expectation_failures(calls, sample, tools)
     for call in calls:
@@ -215,3 +214,11 @@ def _requested_checks(reply: ClientReply, sample: Sample) -> Iterator[Failure]:
         yield Failure("language", "the text has Cyrillic characters")
     if "repeat_n_gram" in sample.checks and repeats_itself(reply.text):
         yield Failure("repetition", "three characters occur four times or more")
+    if "scenario_check" in sample.checks and not names_parameters_in_order(reply.text, _first_parameters(sample)):
+        yield Failure("parameter-order", "the text names the parameters of the tool in another order than the request")
+
+
+def _first_parameters(sample: Sample) -> list[str]:
+    """Return the parameters of the first tool, in their order."""
+    first = next(iter(offered_tools(sample).tools), None)
+    return list(as_mapping(first.schema.get("properties"))) if first else []

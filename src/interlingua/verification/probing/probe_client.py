@@ -30,6 +30,7 @@ __all__ = ["ProbeClient", "open_session"]
 
 MAX_SERVER_SECONDS = 3.0
 """Longest time for a GET request to a path outside the API: servers that have it answer at once."""
+REDIRECT_STATUSES = range(300, 400)
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """Larger replies are cut here. The token limit of the requests keeps them far below."""
 
@@ -99,9 +100,10 @@ class ProbeClient:
                     fields = {"status": reply.status, "content_type": reply.headers.get("content-type", "")}
                     await response.read(reply)
         except TimeoutError:
-            fields["error"] = f"no complete reply within {limit:g} s"
+            fields |= {"error": f"no complete reply within {limit:g} s", "has_timed_out": True}
         except UpstreamFailed as error:
-            fields |= {"error": str(error), "retry_after": error.retry_after, "is_unreachable": error.unreachable}
+            fields |= {"error": _describe(error), "retry_after": error.retry_after}
+            fields["is_unreachable"] = error.unreachable
             fields.setdefault("status", error.upstream_status)
         except InterlinguaError as error:
             fields["error"] = str(error)
@@ -132,6 +134,14 @@ class _Response:
                 size += len(piece)
         except (aiohttp.ClientError, OSError) as error:
             raise connection_lost(error) from error
+
+
+def _describe(error: UpstreamFailed) -> str:
+    """Return the message of an error. That of a redirect names its target, without query, which may be secret."""
+    target = error.headers.get("location", "") if error.upstream_status in REDIRECT_STATUSES else ""
+    if not target:
+        return str(error)
+    return f"the server redirects to {target.partition('?')[0]}, which is not followed: use the final address"
 
 
 def _mask_key(body: bytes, key: str) -> bytes:

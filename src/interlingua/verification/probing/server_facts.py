@@ -50,6 +50,8 @@ class Price(msgspec.Struct, frozen=True):
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     listing: Recording
     """Response to the request for the model list."""
+    has_list: bool = False
+    """True if that response is a list of models."""
     engine: str = ""
     """Profile of the server; "" if it is unknown."""
     version: str = ""
@@ -78,7 +80,8 @@ async def collect_server_facts(sender: Sender, profile: str, *, is_local: bool) 
     Args:
         sender: Sends the requests.
         profile: The profile of the upstream; "" if it is unknown.
-        is_local: Whether the paths of model servers are tried. Providers on the internet have none of them.
+        is_local: Whether the paths of model servers are tried if the model list does not name the server. Providers on
+            the internet have none of them.
     """
     listing = await sender.list_models()
     body = read_full_object(listing.body.decode("utf-8", "replace")) if listing.is_success else None
@@ -91,11 +94,11 @@ async def collect_server_facts(sender: Sender, profile: str, *, is_local: bool) 
     details: Json = {}
     if path := WINDOW_PATHS.get(engine):
         details = await sender.call_server(path) or {}
-    version = await _read_version(sender, engine) if is_local else ""
     return ServerFacts(
         listing=listing,
+        has_list=isinstance(models.body.get("data"), list),
         engine=engine,
-        version=version,
+        version=await _read_version(sender, engine),
         models=tuple(as_text(as_mapping(entry).get("id")) for entry in as_list(models.body.get("data"))),
         windows=context_windows(models, ServerAnswer(details, {})) | _provider_windows(models.body),
         prices=_read_prices(models.body),

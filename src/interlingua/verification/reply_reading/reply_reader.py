@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.errors import UpstreamError
 from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
-from interlingua.translation.upstream_errors import error_from_response
+from interlingua.translation.upstream_errors import error_from_response, page_text
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading.chat_reader import read_chat_body, read_chat_event
 from interlingua.verification.reply_reading.client_reply import ClientReply, ReplyAssembler
@@ -18,9 +19,11 @@ from interlingua.wires import get_wire
 from interlingua.wires.http_api import EVENT_STREAM_TYPE
 from interlingua.wires.streaming.sse import SseDecoder
 
-__all__ = ["read_reply"]
+__all__ = ["describe_unreadable", "read_reply"]
 
 DONE = "[DONE]"
+MAX_SHOWN_BYTES, MAX_SHOWN_CHARS = 4096, 100
+"""Beginning of a reply that is not JSON, and its length in a message."""
 JsonReader: TypeAlias = Callable[[ReplyAssembler, Mapping[str, Any]], None]
 _EVENT_READERS: dict[str, JsonReader] = {
     CHAT_PATH: read_chat_event,
@@ -58,6 +61,17 @@ def read_reply(recording: Recording) -> ClientReply:
         first_content_seconds=seconds if assembler.has_content else 0.0,
         first_call_seconds=seconds if assembler.call_began else 0.0,
     )
+
+
+def describe_unreadable(recording: Recording, reply: ClientReply) -> str:
+    """Return what is not JSON in a reply, in words: events of a stream, or a page in place of the reply."""
+    if recording.content_type.lower().startswith(EVENT_STREAM_TYPE):
+        verb = "is" if reply.unreadable_events == 1 else "are"
+        return f"{reply.unreadable_events} of {reply.events} events {verb} not JSON"
+    beginning = recording.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace")
+    text = textwrap.shorten(page_text(beginning), MAX_SHOWN_CHARS, placeholder=" …")
+    content_type = recording.content_type.partition(";")[0].strip() or "no content type"
+    return f"the reply is not a JSON object ({content_type}): {text}" if text else "the reply is empty"
 
 
 def _error_message(recording: Recording) -> str:

@@ -18,6 +18,8 @@ __all__ = ["Latency", "Metrics", "Rate", "TriggerScore", "compute_metrics", "per
 Z_95 = 1.959964
 """Quantile of the normal distribution for an interval of 95 %."""
 PERCENTILES = (50, 90, 99)
+TEXT_FINISH_REASONS = frozenset({"stop", "end_turn", "stop_sequence", "completed"})
+"""Finish reasons of complete replies without a call, in all wires."""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -103,12 +105,15 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: Rate
     """Replies with a finish reason that matches their content."""
     not_only_thinking: Rate
+    trigger_match: Rate
+    """Of the samples whose expectation is known, those that end with a call if one is expected, and only then."""
     expected_triggers: TriggerScore
     """Agreement with the expectations of the set."""
     reference_triggers: TriggerScore | None = None
     """Agreement with a reference run."""
     language: Rate | None = None
     repetition: Rate | None = None
+    parameter_order: Rate | None = None
     prompt_tokens: Rate | None = None
     first_content: Latency = Latency()
     """Time to the first content of streams."""
@@ -139,10 +144,12 @@ def compute_metrics(
         schema_accuracy=_rate(tool_replies, lambda result: result.are_calls_valid is True),
         finish_reason=_rate(replies, _has_right_finish_reason),
         not_only_thinking=_rate(results, lambda result: not result.is_only_thinking),
+        trigger_match=_rate([result for result in results if result.expects != "any"], _ends_as_expected),
         expected_triggers=_score_expectations(results),
         reference_triggers=score_triggers(results, reference) if reference is not None else None,
         language=_check_rate(results, "contains_russian_characters_unicode", "language"),
         repetition=_check_rate(results, "repeat_n_gram", "repetition"),
+        parameter_order=_check_rate(results, "scenario_check", "parameter-order"),
         prompt_tokens=_prompt_token_rate(results),
         first_content=_latency(result.first_content_seconds for result in replies if result.stream),
         duration=_latency(result.seconds for result in replies),
@@ -151,6 +158,13 @@ def compute_metrics(
 
 def _has_right_finish_reason(result: TrialResult) -> bool:
     return bool(result.finish_reason) and not result.has_failed("finish-reason")
+
+
+def _ends_as_expected(result: TrialResult) -> bool:
+    """Return whether a reply ends with a call if one is expected, and otherwise regularly without one."""
+    if result.expects == "calls":
+        return result.wants_tools
+    return result.has_reply and not result.wants_tools and result.finish_reason in TEXT_FINISH_REASONS
 
 
 def _rate(results: Sequence[TrialResult], is_counted: Callable[[TrialResult], bool]) -> Rate:

@@ -14,7 +14,7 @@ from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading import ClientReply, read_reply
 from interlingua.verification.run.cost import TokenCount
 
-__all__ = ["AdaptiveLimit", "PoliteSender", "RetryPolicy"]
+__all__ = ["RATE_LIMIT_STATUSES", "AdaptiveLimit", "PoliteSender", "RetryPolicy"]
 
 RETRYABLE_STATUSES = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 RATE_LIMIT_STATUSES = frozenset({429, 529})
@@ -30,6 +30,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     first_delay_seconds: float = 1.0
     """Delay before the first retry. It doubles with each further one."""
     max_delay_seconds: float = 60.0
+    statuses: frozenset[int] = RETRYABLE_STATUSES
+    """Statuses after which a request is repeated; 0: no response."""
+
+    def allows(self, recording: Recording, attempt: int) -> bool:
+        """Return whether a request is repeated after this attempt.
+
+        One that took longer than the time limit is not: each repetition would take as long.
+        """
+        return recording.status in self.statuses and not recording.has_timed_out and attempt < self.attempts
 
     def delay(self, attempt: int, retry_after: float | None) -> float:
         """Return the delay after this attempt: what the server asks for, or an exponential backoff with jitter."""
@@ -112,14 +121,13 @@ class PoliteSender:
                 recording = await self._sender.send(body, stream=stream, wire=wire)
             reply = read_reply(recording)
             self.tokens += TokenCount(reply.input_tokens, reply.output_tokens)
-            if recording.status not in RETRYABLE_STATUSES:
-                self._limit.report_success()
-                return recording, reply, attempt
             delay = self._policy.delay(attempt, recording.retry_after)
             if recording.status in RATE_LIMIT_STATUSES:
                 self.rate_limited += 1
                 self._limit.slow_down(delay)
-            if attempt >= self._policy.attempts:
+            elif recording.status not in RETRYABLE_STATUSES:
+                self._limit.report_success()
+            if not self._policy.allows(recording, attempt):
                 return recording, reply, attempt
             await asyncio.sleep(delay)
 

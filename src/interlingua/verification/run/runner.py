@@ -13,7 +13,7 @@ import msgspec
 from interlingua.errors import BadRequest
 from interlingua.parsing.dialect import Dialect
 from interlingua.upstreams.refusals import recognize_refusal
-from interlingua.verification.attribution import Evidence, attribute
+from interlingua.verification.attribution import Attribution, Evidence, attribute, missing_evidence
 from interlingua.verification.attribution.token_counts import TokenRatio, measure_token_ratio
 from interlingua.verification.judging.failure import Judgement
 from interlingua.verification.judging.judge import judge_corrected
@@ -105,6 +105,10 @@ class Runner:
         self._results: dict[tuple[str, bool], TrialResult] = {}
         self._waiting: list[_FailedTrial] = []
         self._kept_bytes = 0
+        self._unsettled: dict[tuple[str, bool], TrialResult] = {}
+        """Results of an interrupted run whose requests are sent again."""
+        self._earlier_tokens = TokenCount()
+        """Tokens of all results of the interrupted run."""
         self._without_reply = 0
         self._progress = Progress(0)
         self._stop = asyncio.Event()
@@ -116,8 +120,8 @@ class Runner:
 
     @property
     def extra_tokens(self) -> TokenCount:
-        """Tokens of this process that belong to no trial."""
-        counted, trials = self._sender.tokens, count_tokens(self.results)
+        """Tokens that belong to no trial: of this process, and of earlier trials that it has repeated."""
+        counted, trials = self._sender.tokens + self._earlier_tokens, count_tokens(self.results)
         return TokenCount(max(0, counted.prompt - trials.prompt), max(0, counted.reply - trials.reply))
 
     def stop(self, reason: StopReason) -> None:
@@ -131,9 +135,11 @@ class Runner:
         Args:
             trials: All trials of the run.
             parallel: Largest number of parallel requests.
-            done: Results of an interrupted run, which are not repeated.
+            done: Results of an interrupted run. Those that are not settled are sent again.
         """
-        self._results = {result.key: result for result in done if result.is_right or result.attribution is not None}
+        self._results = {result.key: result for result in done if result.is_settled}
+        self._unsettled = {result.key: result for result in done if not result.is_settled}
+        self._earlier_tokens = count_tokens(done)
         waiting = deque(trial for trial in trials if (trial[0].id, trial[1]) not in self._results)
         self._progress = Progress(len(trials), parallel=parallel)
         self._report()
@@ -172,6 +178,8 @@ class Runner:
             result = summarize_trial(sample, observation, self._dialect, attempts)
             if result.has_failed("refused") and _lacks_tool_parser(observation):
                 result = msgspec.structs.replace(result, corrected_failures=await self._send_unparsed(sample, stream))
+            if (earlier := self._unsettled.get(result.key)) is not None:
+                result = _merge_results(earlier, result)
             await self._record(sample, observation, result)
 
     async def _send(self, sample: Sample, stream: bool) -> tuple[Recording, int]:
@@ -196,7 +204,7 @@ class Runner:
             self.stop("no-replies")
         if self._max_total_tokens and self._sender.tokens.total > self._max_total_tokens:
             self.stop("budget")
-        if not result.is_right:
+        if not result.is_right and result.attribution is None:
             failed = _FailedTrial(sample, observation, result)
             size = len(observation.recording.body)
             if self._kept_bytes + size > MAX_KEPT_BYTES:
@@ -241,13 +249,35 @@ class Runner:
         """Attribute failures whose evidence was not collected, by their replies alone."""
         for trial in self._waiting:
             judgement, evidence = Judgement(trial.result.failures), Evidence(token_ratio=ratio)
-            attribution = attribute(trial.sample, trial.observation, judgement, evidence, self._dialect)
-            self._store(msgspec.structs.replace(trial.result, attribution=attribution))
+            case = (trial.sample, trial.observation, judgement, evidence, self._dialect)
+            lacks_evidence = missing_evidence(*case) is not None
+            self._store(
+                msgspec.structs.replace(trial.result, attribution=attribute(*case), lacks_evidence=lacks_evidence)
+            )
         self._waiting = []
 
     def _store(self, result: TrialResult) -> None:
         self._results[result.key] = result
         self._log.add_result(result)
+
+
+def _merge_results(earlier: TrialResult, repeated: TrialResult) -> TrialResult:
+    """Return the result of a trial that was sent again because its earlier result was not settled.
+
+    A failed reply stays failed although its repetition is right: otherwise an interruption would improve the rates.
+    """
+    if earlier.has_failed("no-reply"):
+        return msgspec.structs.replace(repeated, attempts=earlier.attempts + repeated.attempts)
+    if not repeated.is_right:
+        return repeated
+    failure = earlier.failures[0]
+    attribution = Attribution(
+        cause="model",
+        kind=failure.kind,
+        confidence="likely",
+        reasons=(failure.message, "a repetition is right: the model varies"),
+    )
+    return msgspec.structs.replace(earlier, attribution=attribution, lacks_evidence=False)
 
 
 def _lacks_tool_parser(observation: Observation) -> bool:

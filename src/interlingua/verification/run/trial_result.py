@@ -18,6 +18,10 @@ MAX_EXCERPT_CHARS = 6000
 """Length of the texts that a result keeps of a failed reply."""
 
 
+UNREADABLE_KINDS = frozenset({"error-in-reply", "bad-event"})
+"""Kinds of failures for which SDKs raise an exception."""
+
+
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """Id of the sample."""
@@ -49,6 +53,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     seconds: float = 0.0
     first_content_seconds: float = 0.0
     attribution: Attribution | None = None
+    lacks_evidence: bool = False
+    """True if the run ended before the evidence for the cause was collected."""
     excerpt: str = ""
     """Beginning of the response, for a failed trial."""
     prompt: str = ""
@@ -60,11 +66,21 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def has_reply(self) -> bool:
-        return 200 <= self.status < 300
+        """True if there is a reply that a client can read, right or wrong."""
+        return 200 <= self.status < 300 and not any(failure.kind in UNREADABLE_KINDS for failure in self.failures)
 
     @property
     def is_right(self) -> bool:
         return not self.failures
+
+    @property
+    def is_settled(self) -> bool:
+        """True if a continued run needs no further request: the reply is right, or the cause of its failure is known.
+
+        A request that got no reply is not settled: the upstream may answer when the run is continued.
+        """
+        is_explained = self.attribution is not None and not self.lacks_evidence
+        return self.is_right or (is_explained and not self.has_failed("no-reply"))
 
     def has_failed(self, kind: str) -> bool:
         return any(failure.kind == kind for failure in self.failures)

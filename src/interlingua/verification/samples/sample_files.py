@@ -3,7 +3,8 @@
 Each line is one of:
 
 - a sample of this project: `{"id", "category", "request", "expect"}`;
-- a request body (K2-Vendor-Verifier, MiniMax-Provider-Verifier), with `check_type` for additional checks;
+- a request body (K2-Vendor-Verifier, MiniMax-Provider-Verifier). `check_type` asks for additional checks, and
+  `expected_tool_call` says whether a right reply calls a tool;
 - a case of Kimi-Vendor-Verifier with its number of prompt tokens: `{"id", "request", "expected_prompt_tokens"}`;
 - a JSON Schema (Kimi-Vendor-Verifier's `valid.jsonl`), which becomes the parameters of a tool that must be called.
 """
@@ -31,6 +32,10 @@ ROOT_DEFINITION = "root_schema"
 _LFS_POINTER = "version https://git-lfs.github.com/"
 _IMAGE_FIXTURE = '"fixture://'
 """Beginning of an image URL that only Kimi-Vendor-Verifier can resolve."""
+_LABEL_FIELDS = ("check_type", "expected_tool_call", "scenario_check", "stream", "model")
+"""Fields of a line that are not sent with its request."""
+_EXPECTATIONS = {True: Expectation("calls"), False: Expectation("text")}
+"""Expectation by `expected_tool_call`."""
 _SCHEMA_KEYWORDS = frozenset(
     {
         *("type", "properties", "items", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "$defs", "required"),
@@ -94,11 +99,12 @@ def _read_line(line: str, place: str, number: int) -> Sample:
 def _read_request(body: Json, id: str) -> Sample:
     """Read a request body of K2-Vendor-Verifier or MiniMax-Provider-Verifier."""
     checks = tuple(check for check in get_args(Check) if check in as_list(body.get("check_type")))
-    stream = body.get("stream")
-    request = {name: value for name, value in body.items() if name not in ("check_type", "stream", "model")}
+    stream, calls_tool = body.get("stream"), body.get("expected_tool_call")
+    request = {name: value for name, value in body.items() if name not in _LABEL_FIELDS}
     return Sample(
         id=id,
         request={**request, "messages": [_read_message(message) for message in body["messages"]]},
+        expect=_EXPECTATIONS[calls_tool] if isinstance(calls_tool, bool) else Expectation(),
         checks=checks,
         stream=stream if isinstance(stream, bool) else None,
     )

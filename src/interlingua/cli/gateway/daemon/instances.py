@@ -27,15 +27,7 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_FILE_BYTES = 64 * 1024
 
 
-_JSON_KEYS = {
-    "start_id": "began",
-    "started_at": "since",
-    "stop_requested_at": "told_to_stop",
-    "log_bytes_at_stop": "log_then",
-}
-
-
-class Instance(msgspec.Struct, frozen=True, kw_only=True, rename=_JSON_KEYS):
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """State of one background gateway."""
 
     name: str
@@ -144,7 +136,7 @@ def _acquire_lock(descriptor: int, name: str) -> None:
 
 def add_name_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--name", default=DEFAULT_NAME, help="name of the gateway, if there are several; default: default"
+        "--name", default=DEFAULT_NAME, help=f"name of the gateway, if there are several; without it: {DEFAULT_NAME!r}"
     )
 
 
