@@ -468,6 +468,7 @@ class Relay:
                     if output or self._stream.is_full:
                         deadline.set_timeout(CLIENT, send_timeout)
                         await self._send(output)
+                        output = b""  # release the memory while the upstream is silent
                         await self._stream.drain()
                     deadline.set_timeout(
                         "the next event",
