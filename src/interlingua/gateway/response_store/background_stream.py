@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_int
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object, read_json
 from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.response_store.database import DatabaseFailed
@@ -66,7 +66,7 @@ class BackgroundStream(EventStream):
         await exchange.store.save(exchange.owner, self._stored("queued", self.initial_response))
 
     async def deliver(self, event: str) -> None:
-        fields = read_json(event, dict[str, Any])
+        fields = read_full_object(event)
         if fields is None:
             return
         if isinstance(response := fields.get("response"), dict):  # an upstream of the same wire has its own id
@@ -98,7 +98,7 @@ class BackgroundStream(EventStream):
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
         """Store the error of a request that failed before its first event."""
-        error = as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+        error = as_dict((read_full_object(body) or {}).get("error"))
         fields = {"code": error.get("code") or error.get("type") or "server_error", "message": error.get("message", "")}
         response = {**self.initial_response, "status": "failed", "error": fields}
         await self.deliver(encode_json({"type": FAILED, "sequence_number": 0, "response": response}).decode())
@@ -139,7 +139,7 @@ class BackgroundStream(EventStream):
 
 def current_response(stored: StoredResponse) -> Json:
     """Return the response object with the current status. A response whose worker is gone has failed."""
-    response = read_json(stored.response, dict[str, Any]) or {}
+    response = read_full_object(stored.response) or {}
     if stored.status not in RUNNING_STATUSES:
         return {**response, "status": stored.status}
     if stored.used < time.time() - LOST_SECONDS:
@@ -155,7 +155,7 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
         batches = await store.events_after(owner, id, after)
         frames: list[bytes] = []
         for line in b"\n".join(batches).splitlines():
-            event = read_json(line, _EventHead) or _EventHead()
+            event = read_json(line, _EventHead) or msgspec.convert(read_full_object(line) or {}, _EventHead)
             if event.sequence_number > after:
                 after = event.sequence_number
                 frames.append(encode_event(line, event_name(event.type)))
