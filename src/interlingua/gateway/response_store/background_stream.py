@@ -17,7 +17,7 @@ from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
-from interlingua.gateway.response_store.stored_exchange import StoredExchange, item_ids
+from interlingua.gateway.response_store.stored_exchange import STORED_STATUSES, StoredExchange, item_ids
 from interlingua.translation.exchange import empty_reply
 from interlingua.wires.streaming.sse import encode_event, event_name
 
@@ -56,6 +56,7 @@ class BackgroundStream(EventStream):
         self._pending_bytes = 0
         self._last_number = -1
         self._final_response: Json | None = None
+        self._final_number, self._final_event = 0, b""  # stored together with the response
         model, now = str(body.get("model", "")), int(time.time())
         options = Options(reply_id=reply_id, served_as=model, created=now, echo=self._echo)
         self.initial_response: Json = {**empty_reply(wire, body, options), "status": "queued", "usage": None}
@@ -74,7 +75,11 @@ class BackgroundStream(EventStream):
             if fields.get("type") in FINAL_TYPES:
                 self._final_response = response
         data = encode_json(fields)
-        self._last_number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
+        number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
+        if self._final_response is not None:
+            self._final_number, self._final_event = number, data
+            return
+        self._last_number = number
         self._pending.append(data)
         self._pending_bytes += len(data)
         if self._pending_bytes > MAX_PENDING_BYTES:
@@ -106,14 +111,21 @@ class BackgroundStream(EventStream):
 
     async def end(self, data: bytes = b"") -> web.StreamResponse:
         await self.write(data)
-        await self._flush()
-        response, exchange = self._final_response, self._exchange
-        if response is not None:
-            stored = self._stored(str(response.get("status")), response)
-            if await exchange.store.finish(exchange.owner, stored) and stored.status in ("completed", "incomplete"):
-                await exchange.store.save(
-                    exchange.owner, stored, item_ids(exchange.input, response), exchange.conversation
-                )
+        if (response := self._final_response) is None:
+            await self._flush()
+            return web.StreamResponse()
+        stored, exchange = self._stored(str(response.get("status")), response), self._exchange
+        is_kept = stored.status in STORED_STATUSES
+        async with self._lock:
+            await exchange.store.finish(
+                exchange.owner,
+                stored,
+                self._final_number,
+                b"\n".join([*self._pending, self._final_event]),
+                item_ids(exchange.input, response) if is_kept else (),
+                exchange.conversation if is_kept else "",
+            )
+            self._pending.clear()
         return web.StreamResponse()
 
     async def _flush(self) -> str:
@@ -166,9 +178,10 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
             yield b"".join(frames)
             continue
         if stored is None or (response := current_response(stored))["status"] not in RUNNING_STATUSES:
-            if stored is not None:  # it was cancelled, or its worker is gone: the API has no other event for that
-                event_fields = {"type": FAILED, "sequence_number": after + 1, "response": response}
-                yield encode_event(encode_json(event_fields), FAILED)
+            if stored is not None:  # the client has all events, they are deleted, or there is no final one
+                final_type = f"response.{response['status']}" if response["status"] in STORED_STATUSES else FAILED
+                event_fields = {"type": final_type, "sequence_number": after + 1, "response": response}
+                yield encode_event(encode_json(event_fields), final_type)
             return
         yield b""
         await asyncio.sleep(POLL_SECONDS)

@@ -105,14 +105,9 @@ class ResponseStore:
             item_ids: Ids of the items in its input and output.
             conversation: Id of the conversation that it continues; empty if it continues none.
         """
-        now = time.time()
-        await self._database.write(
-            _save, owner, _with_keys(stored), [_key(id) for id in item_ids], _key(conversation), now
-        )
-        self._written_bytes += len(stored.input) + len(stored.response)
-        if now >= self._next_prune or self._written_bytes > self._state.size // PRUNE_SHARE:
-            self._next_prune, self._written_bytes = now + PRUNE_INTERVAL_SECONDS, 0
-            await self._database.write(_prune, now, self._state.days * SECONDS_PER_DAY, self._state.size)
+        keys = [_key(id) for id in item_ids]
+        await self._database.write(_save, owner, _with_keys(stored), keys, _key(conversation), time.time())
+        await self._enforce_limits(len(stored.input) + len(stored.response))
 
     async def get(self, owner: str, id: str) -> StoredResponse | None:
         return await self._database.read(_get, owner, _key(id))
@@ -128,6 +123,14 @@ class ResponseStore:
     async def delete(self, owner: str, id: str) -> bool:
         """Delete a response. Returns False if there is none."""
         return await self._database.write(_delete, owner, _key(id))
+
+    async def _enforce_limits(self, written_bytes: int) -> None:
+        """Delete what exceeds the maximum age and size, at intervals of time and of written data."""
+        now = time.time()
+        self._written_bytes += written_bytes
+        if now >= self._next_prune or self._written_bytes > self._state.size // PRUNE_SHARE:
+            self._next_prune, self._written_bytes = now + PRUNE_INTERVAL_SECONDS, 0
+            await self._database.write(_prune, now, self._state.days * SECONDS_PER_DAY, self._state.size)
 
     # ── responses in the background ───────────────────────────────────────────────────────────────────────────────
 
@@ -152,9 +155,26 @@ class ResponseStore:
         """Cancel a running response. Its worker learns about it when it stores the next events."""
         await self._database.write(_cancel, owner, _key(id), time.time())
 
-    async def finish(self, owner: str, stored: StoredResponse) -> bool:
-        """Replace a running response by its end. Returns False if it is no longer running."""
-        return await self._database.write(_finish, owner, _with_keys(stored), time.time())
+    async def finish(
+        self,
+        owner: str,
+        stored: StoredResponse,
+        last_number: int,
+        events: bytes,
+        item_ids: Iterable[str] = (),
+        conversation: str = "",
+    ) -> bool:
+        """Replace a running response by its end, together with its last events: a client that has read the final event
+        finds the response complete, whatever happens in between. The arguments are those of `append_events` and `save`.
+
+        Returns: False if it is no longer running. Nothing is changed then.
+        """
+        keys, now = [_key(id) for id in item_ids], time.time()
+        has_finished = await self._database.write(
+            _finish, owner, _with_keys(stored), last_number, events, keys, _key(conversation), now
+        )
+        await self._enforce_limits(len(stored.input) + len(stored.response))
+        return has_finished
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -329,17 +349,20 @@ def _cancel(transaction: Transaction, owner: str, id: str, now: float) -> None:
     )
 
 
-def _finish(transaction: Transaction, owner: str, stored: StoredResponse, now: float) -> bool:
-    transaction.execute(
-        """UPDATE responses SET status = :status, response = :response, used = :now
-        WHERE owner = :owner AND id = :id AND status IN ('queued', 'in_progress')""",
-        owner=owner,
-        id=stored.id,
-        status=stored.status,
-        response=stored.response,
-        now=now,
-    )
-    return transaction.changed_rows > 0
+def _finish(
+    transaction: Transaction,
+    owner: str,
+    stored: StoredResponse,
+    last_number: int,
+    events: bytes,
+    item_ids: list[str],
+    conversation: str,
+    now: float,
+) -> bool:
+    if _append_events(transaction, owner, stored.id, last_number, events, now) not in RUNNING_STATUSES:
+        return False
+    _save(transaction, owner, stored, item_ids, conversation, now)
+    return True
 
 
 def _prune(transaction: Transaction, now: float, max_seconds: float, max_bytes: int) -> None:

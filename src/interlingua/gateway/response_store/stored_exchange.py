@@ -19,6 +19,7 @@ from interlingua.gateway.response_store.store import ResponseStore, StoredRespon
 __all__ = [
     "CONVERSATION",
     "PREVIOUS_ID",
+    "STORED_STATUSES",
     "ItemNotFound",
     "StoredExchange",
     "input_items",
