@@ -107,6 +107,7 @@ class _Lines:
         if card.oddities:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in card.oddities)
             yield from self._wrap(f"irregularities that some clients survive: {kinds}", indent=2)
+            yield from self._wrap(f"what to do: interlingua explain {card.oddities[0][0]}", indent=2)
 
     def _latency(self) -> Iterator[str]:
         metrics = self._card.metrics
