@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from interlingua.cli.translate.chunk_runs import forwarded_part, held_back_part,
 from interlingua.cli.translate.row_selection import ExplainedRow, RowSelection, RowSelector
 from interlingua.core.finding_severity import Severity
 from interlingua.core.findings import FINDING_KINDS
+from tests.cli.test_explain import stream
 from tests.support.paths import ROOT
 
 
@@ -169,3 +171,47 @@ def test_unknown_finding(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "bad-argument"]) == 2
     error = "error: no finding is called 'bad-argument'\nhint: did you mean 'bad-arguments'?\n"
     assert capsys.readouterr().err == error
+
+
+def test_failures_of_a_card_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "no-call"]) == 0
+    assert capsys.readouterr().out.startswith("no-call (failure of verify)\n  a call is expected, and there is none\n")
+    assert main(["explain", "bad-json", "--json"]) == 0
+    assert [entry["severity"] for entry in json.loads(capsys.readouterr().out)] == ["error", "failure of verify"]
+
+
+def test_unknown_finding_without_a_similar_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "xyzxyz"]) == 2
+    assert capsys.readouterr().err == "error: no finding is called 'xyzxyz'\nhint: `interlingua explain` lists all\n"
+
+
+CUT_CALL = stream(
+    "kimi-k2",
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_call_argument_begin|>{",
+    finish="length",
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["translate"], CUT_CALL),
+        (["translate", "--explain"], CUT_CALL),
+        (["parse", "--dialect", "kimi_k2"], "<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0{"),
+    ],
+)
+def test_findings_name_the_command_that_explains_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], text: str
+) -> None:
+    (tmp_path / "reply").write_text(text)
+    main([*arguments, str(tmp_path / "reply")])
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    command = re.fullmatch("hint: what to do: `interlingua (explain .*)`", last_line)
+    assert command is not None
+    assert main(command[1].split()) == 0
+    assert "to do: " in capsys.readouterr().out
+
+
+def test_harmless_findings_have_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", str(ROOT / "examples" / "kimi_stream.sse")]) == 0
+    assert "hint: " not in capsys.readouterr().err

@@ -20,7 +20,7 @@ import pytest
 import interlingua as il
 from docs.completion import _all_parsers
 from interlingua.cli import build_parser, main
-from interlingua.cli.common import console, terminal
+from interlingua.cli.common import console, table, terminal
 from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.gateway.serve import startup_message
 from interlingua.common.ansi import Style, uses_color
@@ -28,6 +28,7 @@ from interlingua.errors import BadSetting, UsageError
 from interlingua.gateway.observability.log_format import LogLine, TerminalFormat
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.overrides import Flags
+from tests.support.paths import DATA, ROOT
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[mK]")
 
@@ -116,6 +117,60 @@ def test_errors_are_wrapped_between_words_in_a_terminal() -> None:
     hint = text[text.index("hint: ") :]
     assert "\n      " in hint, "further lines are indented"
     assert set(hint.replace(",", " ").split()[2:]) >= {dialect.name for dialect in il.dialects() if dialect.shape}
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (120, "time model calls findings id"),
+        (41, "time model calls findings id"),
+        (36, "time model findings id"),
+        (26, "time model id"),
+    ],
+)
+def test_table_of_a_narrow_terminal_has_fewer_columns(
+    monkeypatch: pytest.MonkeyPatch, width: int, headings: str
+) -> None:
+    monkeypatch.setattr(table, "terminal_width", lambda: width)
+    row = ("12:00", "moonshotai/kimi-k2-thinking", "1", "3 error", "req_1")
+    text = table.format_table(
+        ("time", "model", "calls", "findings", "id"), [row], shortened="model", optional=("calls", "findings")
+    )
+    first_line, second_line = text.splitlines()
+    assert first_line.split() == headings.split()
+    assert max(len(first_line), len(second_line)) <= width
+    assert second_line.startswith("12:00")
+    assert second_line.endswith("req_1")
+
+
+RECORDED_LINES = (
+    '{"dialect": "kimi_k2", "text": "", "calls": [{"name": "ls", "arguments": {"path": "a folder with a long name"}}]}',
+    "no JSON",
+)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("dialects",),
+        ("dialects", "check", "recorded.jsonl"),
+        ("faults", "list"),
+        ("faults", "engine", "--list"),
+        ("cassettes", "show", str(DATA / "cassettes")),
+        ("explain", "--severity", "error"),
+        ("translate", "--explain", str(ROOT / "examples" / "kimi_stream.sse")),
+    ],
+    ids=" ".join,
+)
+def test_tables_fit_the_terminal(
+    command: tuple[str, ...], width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("recorded.jsonl").write_text("\n".join(RECORDED_LINES))
+    lines = ANSI.sub("", run_in_terminal(*command, width=width)).splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []
 
 
 def test_hints_are_wrapped_if_only_the_output_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

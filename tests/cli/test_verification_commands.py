@@ -211,6 +211,46 @@ def test_verify_prints_a_card_and_writes_files(cli: Cli, faulty: str) -> None:
     assert again.out == result.out
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--html", "missing/card.html"), "cannot write missing/card.html: No such file or directory"),
+        (("--markdown", "folder"), "cannot write folder: Is a directory"),
+        (("--log", "missing/run.jsonl"), "cannot write missing/run.jsonl: No such file or directory"),
+        (("--html", "card", "--markdown", "./card"), "--markdown: ./card is also another file of this command"),
+        (("--html", "run.jsonl", "--log", "run.jsonl"), "--html: run.jsonl is also another file of this command"),
+        (
+            ("--samples", "set.jsonl", "--markdown", "set.jsonl"),
+            "--markdown: set.jsonl is also another file of this command",
+        ),
+    ],
+)
+def test_files_that_cannot_be_written_are_reported_before_the_first_request(
+    cli: Cli, options: tuple[str, ...], error: str
+) -> None:
+    Path("folder").mkdir()
+    result = cli("verify", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", *options)
+    assert result.status in (1, 2)
+    assert result.err.splitlines()[0] == f"error: {error}"
+    assert "hint: choose " in result.err
+    assert "asking" not in result.err
+    assert [path.name for path in Path().iterdir()] == ["folder"]
+
+
+def test_check_of_output_files_keeps_their_content(cli: Cli) -> None:
+    Path("card.html").write_text("an older card")
+    cli("verify", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--html", "card.html", "--markdown", "new.md")
+    assert Path("card.html").read_text() == "an older card"
+    assert not Path("new.md").exists()
+
+
+def test_card_does_not_overwrite_its_log(cli: Cli) -> None:
+    Path("run.jsonl").write_text("a log")
+    result = cli("verify", "card", "run.jsonl", "--html", "run.jsonl")
+    assert "--html: run.jsonl is also another file of this command" in result.err
+    assert Path("run.jsonl").read_text() == "a log"
+
+
 def test_verify_repeats_its_first_request(cli: Cli, scripted: UpstreamServer) -> None:
     overloaded = send_response("503 Busy", b'{"error": {"message": "busy"}}', "application/json", "retry-after: 0")
     reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}

@@ -97,9 +97,18 @@ def test_all_formats_have_the_same_numbers() -> None:
     assert data["dollars"] == pytest.approx((807 * 1.0 + 80 * 2.0) / 1e6)
 
 
+LONG_RUN = run_of(*(result(number) for number in range(1000)))
+LONG_CARD = build_card(
+    LONG_RUN, Reference(name="official", called={(r.digest, r.stream): True for r in LONG_RUN.results})
+)
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_terminal_card_fits_the_width(width: int) -> None:
-    assert max(map(len, terminal_text(CARD, width).splitlines())) <= width
+@pytest.mark.parametrize("card", [CARD, LONG_CARD], ids=["short", "long"])
+def test_terminal_card_fits_the_width(card: Card, width: int) -> None:
+    text = terminal_text(card, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text, "nothing is shortened"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> None:
         reply = il.fold(events)
         console.write_json(_as_json(reply))
         console.print_findings(reply.findings, args.finding_format)
+        console.print_explain_hint(reply.findings, args.finding_format)
 
 
 def _parse_events(parser: il.Parser, chunks: Iterable[bytes]) -> Iterator[ev.Event]:

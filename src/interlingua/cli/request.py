@@ -52,3 +52,4 @@ def run(args: argparse.Namespace) -> None:
         raise
     console.write_json(prepared.body)
     console.print_findings(prepared.findings, args.finding_format)
+    console.print_explain_hint(prepared.findings, args.finding_format)

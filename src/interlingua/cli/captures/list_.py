@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> None:
     if not selected:
         console.print_stderr(f"no captures in {folder}")
         return
-    console.write(format_table(COLUMNS, [_row(summary) for summary in selected], shortened="model").encode())
+    rows = [_row(summary) for summary in selected]
+    console.write(format_table(COLUMNS, rows, shortened="model", optional=("calls", "findings")).encode())
 
 
 def _is_selected(summary: CaptureSummary, args: argparse.Namespace) -> bool:

@@ -22,7 +22,7 @@ from interlingua.cli.common import console, terminal
 from interlingua.cli.common.capture_files import add_captures_option, capture_folder, find_capture
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.common.short_text import shorten
-from interlingua.core.finding_severity import severity_of
+from interlingua.core.finding_severity import advice_for, severity_of
 from interlingua.errors import BadInput
 from interlingua.wires import WIRES
 
@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> None:
         console.write(_part(captured, args.part))
         return
     lines = [*_facts(summary), *_finding_lines(captured), *_conversation_lines(captured, summary)]
+    if kinds := [kind for kind in _finding_kinds(captured) if advice_for(kind)]:
+        lines += ["", f"what to do: interlingua explain {' '.join(kinds)}"]
     if captured.received:
         lines += ["", f"next: interlingua translate --explain {summary.id if args.captures is None else path}"]
     console.write_lines(lines)
@@ -140,6 +142,11 @@ def _count(number: int, noun: str) -> str:
 
 def _line(label: str, text: str) -> str:
     return f"{label:<{LABEL_WIDTH}}{console.printable(text)}"
+
+
+def _finding_kinds(captured: CapturedExchange) -> Iterator[str]:
+    """Yield each kind of finding once."""
+    yield from dict.fromkeys(finding.kind for line in captured.lines_of(FindingsLine) for finding in line.findings)
 
 
 def _finding_lines(captured: CapturedExchange) -> Iterator[str]:

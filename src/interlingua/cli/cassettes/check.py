@@ -50,8 +50,7 @@ def _print_problems(path: Path, exchanges: list[RecordedExchange]) -> bool:
     from interlingua.cassettes.cassette_check import find_problems
 
     problems = [(number, problem) for number, one in enumerate(exchanges, 1) for problem in find_problems(one)]
-    lines = (f"{console.printable(f'{path}, exchange {number}: {problem}')}\n" for number, problem in problems)
-    console.write("".join(lines).encode())
+    console.write_lines(console.printable(f"{path}, exchange {number}: {problem}") for number, problem in problems)
     return bool(problems)
 
 

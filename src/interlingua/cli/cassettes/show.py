@@ -39,9 +39,8 @@ def run(args: argparse.Namespace) -> None:
         for recording in load_cassette(path).recordings:
             if recording.source != source:
                 source = recording.source
-                console.write(f"{console.printable(source)}\n".encode())
-            lines = (f"  {console.printable(line)}\n" for line in _summary(recording))
-            console.write("".join(lines).encode())
+                console.write_lines([console.printable(source)])
+            console.write_lines(f"  {console.printable(line)}" for line in _summary(recording))
 
 
 def _summary(recording: Recording) -> Iterator[str]:

@@ -19,7 +19,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.cli.common.terminal import is_terminal, stderr_styler, stderr_width, wrap, wrap_line
 from interlingua.common.ansi import Style
-from interlingua.core.finding_severity import Severity, severity_of
+from interlingua.core.finding_severity import Severity, advice_for, severity_of
 from interlingua.errors import BadInput
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "abandon_stdout",
     "flush",
     "print_error",
+    "print_explain_hint",
     "print_findings",
     "print_labelled",
     "print_note",
@@ -50,6 +51,8 @@ T = TypeVar("T")
 SEVERITY_STYLES: dict[Severity, Style] = {"info": Style.FAINT, "warning": Style.WARNING, "error": Style.ERROR}
 STDIN = "-"
 READ_CHUNK_BYTES = 64 * 1024
+MAX_HINTED_KINDS = 4
+"""Number of kinds of findings that one hint names."""
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -244,6 +247,13 @@ def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat
             label = "finding" if severity == "info" else f"finding ({severity})"
             location = f" at {finding.place}" if finding.place else ""
             print_labelled(label, f"{finding.kind}{location}: {finding.message}", SEVERITY_STYLES[severity])
+
+
+def print_explain_hint(findings: Iterable[ev.Finding], finding_format: FindingFormat) -> None:
+    """Print the command that says what to do about these findings, if there is something to do about any of them."""
+    kinds = [*dict.fromkeys(finding.kind for finding in findings if advice_for(finding.kind))]
+    if kinds and finding_format is FindingFormat.LINES:
+        print_labelled("hint", f"what to do: `interlingua explain {' '.join(kinds[:MAX_HINTED_KINDS])}`", Style.MARKER)
 
 
 def printable(text: str) -> str:

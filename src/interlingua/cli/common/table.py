@@ -1,4 +1,4 @@
-"""Table for the terminal: columns as wide as their content, of which one can be shortened."""
+"""Table for the terminal: columns as wide as their content, of which one can be shortened and others left out."""
 
 from __future__ import annotations
 
@@ -15,28 +15,43 @@ GAP = "  "
 MIN_SHORTENED_CHARS = 10
 
 
-def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], shortened: str | None = None) -> str:
+def format_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    shortened: str | None = None,
+    optional: Sequence[str] = (),
+) -> str:
     """Return the table with a line of headings, which is bold on a terminal.
 
     Args:
         columns: The headings.
         rows: The texts of each row.
         shortened: Heading of the column whose texts are shortened if the table is wider than the terminal.
+        optional: Headings of columns that are left out if the table is still too wide, the first one first.
     """
     cells = [list(columns), *(list(map(printable, row)) for row in rows)]
-    widths = _column_widths(cells)
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
-    if shortened is not None and excess > 0:
+    if shortened is not None and (excess := _excess_width(cells)) > 0:
         place = columns.index(shortened)
+        width = max(MIN_SHORTENED_CHARS, _column_widths(cells)[place] - excess)
         for row in cells[1:]:
-            row[place] = shorten(row[place], max(MIN_SHORTENED_CHARS, widths[place] - excess))
-        widths = _column_widths(cells)
+            row[place] = shorten(row[place], width)
+    for heading in optional:
+        if _excess_width(cells) > 0:
+            place = cells[0].index(heading)
+            cells = [row[:place] + row[place + 1 :] for row in cells]
+    widths = _column_widths(cells)
     lines = (
         GAP.join(text + " " * (width - display_width(text)) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     )
     headings, *body = lines
     return "".join(f"{line}\n" for line in (stdout_styler()(headings, Style.HEADING), *body))
+
+
+def _excess_width(cells: Sequence[Sequence[str]]) -> int:
+    """Return by how many columns of text the table is wider than the terminal."""
+    widths = _column_widths(cells)
+    return sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
 
 
 def _column_widths(cells: Sequence[Sequence[str]]) -> list[int]:

@@ -43,6 +43,7 @@ PROGRESS_INTERVAL_SECONDS = 2.0
 """Time between two progress messages."""
 RESULT_LABELS = {True: "right", False: "WRONG", None: "–"}
 COLUMN_WIDTHS = (5, 16, 5, 9, 5, 0)
+PROBLEM_INDENT = " " * 7
 FIELD_ALIASES = {
     "generated_text": "text",
     "expected_calls": "calls",
@@ -249,9 +250,14 @@ def _write_table(results: Iterable[_RowResult]) -> int:
     console.write(_table_row("  row", "dialect", "calls", "cut-proof", "text", "problems"))
     for result in results:
         labels = (RESULT_LABELS[right] for right in (result.calls_right, result.cut_proof, result.text_right))
-        first, *remainder = [console.printable(problem) for problem in result.problems] or [""]
-        console.write(_table_row(f"{result.row:5}", result.dialect, *labels, first))
-        console.write(b"".join(_table_row("", "", "", "", "", problem) for problem in remainder))
+        problems = [console.printable(problem) for problem in result.problems]
+        if console.stdout_is_terminal():  # the column would be too narrow
+            console.write(_table_row(f"{result.row:5}", result.dialect, *labels, ""))
+            console.write_lines(f"{PROBLEM_INDENT}{problem}" for problem in problems)
+        else:
+            first, *remainder = problems or [""]
+            console.write(_table_row(f"{result.row:5}", result.dialect, *labels, first))
+            console.write(b"".join(_table_row("", "", "", "", "", problem) for problem in remainder))
         wrong_count += bool(result.problems)
     return wrong_count
 

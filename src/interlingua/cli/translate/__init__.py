@@ -136,6 +136,8 @@ def run(args: argparse.Namespace) -> None:
         failure = _translate_body(translator, b"".join(chunks), output)
     else:
         failure = _translate_stream(translator, chunks, output, MissedCallDetector(args.source, tools))
+    if not args.trace:
+        console.print_explain_hint(translator.findings, args.finding_format)
     if failure:
         hint = "the translated reply reports the error too; the output before it is valid"
         raise UpstreamError(

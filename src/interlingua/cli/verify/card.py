@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlingua.cli.verify.output import add_output_options, write_card, write_comparison
+from interlingua.cli.verify.output import add_output_options, check_output_files, write_card, write_comparison
 from interlingua.cli.verify.price import parse_price
 from interlingua.errors import UsageError
 
@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
     if len(args.logs) > 2:
         raise UsageError(f"{len(args.logs)} logs are given", "pass one log, or two to compare them")
+    check_output_files(args, *args.logs, args.against)
     price = parse_price(args.price)
     runs = [read_run(path) for path in args.logs]
     if len(runs) == 1:

@@ -18,7 +18,7 @@ import msgspec
 from interlingua import __version__
 from interlingua.cli.common import console, terminal
 from interlingua.cli.common.gateway_options import settings_from_args
-from interlingua.cli.verify.output import write_card
+from interlingua.cli.verify.output import check_output_files, write_card
 from interlingua.cli.verify.price import parse_price
 from interlingua.cli.verify.progress import ProgressLine
 from interlingua.cli.verify.sample_selection import select_samples
@@ -62,6 +62,8 @@ def verify(args: argparse.Namespace) -> int:
     """Run a verification as the options say. Returns the exit status."""
     stored = _resume(args) if args.resume else None
     _check_options(args)
+    if not args.dry_run:
+        check_output_files(args, args.resume, args.samples, args.against, log=args.log)
     samples, set_name = _read_set(args)
     selected = select_samples(samples, args.only, args.limit)
     trials = plan_trials(selected, _modes(args))

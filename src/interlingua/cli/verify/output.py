@@ -9,11 +9,11 @@ from pathlib import Path
 
 from interlingua.cli.common import console, terminal
 from interlingua.common.ansi import Style, ansi_style
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, UsageError
 from interlingua.verification.card import Card
 from interlingua.verification.card.comparison import Comparison
 
-__all__ = ["add_output_options", "write_card", "write_comparison"]
+__all__ = ["add_output_options", "check_output_files", "write_card", "write_comparison"]
 
 _ROLE_STYLES = {
     "heading": Style.HEADING,
@@ -29,6 +29,45 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="also write the card as one HTML page, with plots and the raw texts")
     add("--markdown", metavar="FILE", help="also write the card as Markdown")
     add("--json", action="store_true", help="print the card as JSON instead of text")
+
+
+def check_output_files(args: argparse.Namespace, *inputs: str | None, log: str | None = None) -> None:
+    """Check that the files of the options can be written, before the requests whose result they receive.
+
+    Args:
+        args: The options.
+        inputs: Files that the command reads.
+        log: File of the log, if a new one is named.
+
+    Raises:
+        BadInput: A file cannot be written.
+        UsageError: Two options name the same file.
+    """
+    seen = {Path(path).resolve() for path in inputs if path}
+    for option, path in (("--log", log), ("--html", args.html), ("--markdown", args.markdown)):
+        if path is None:
+            continue
+        if Path(path).resolve() in seen:
+            raise UsageError(f"{option}: {path} is also another file of this command", "choose another file")
+        seen.add(Path(path).resolve())
+        _check_writable(Path(path))
+
+
+def _check_writable(path: Path) -> None:
+    """Raise BadInput if the file cannot be written. A file that exists keeps its content."""
+    is_new = not path.exists()
+    if not is_new and not (path.is_file() or path.is_dir()):
+        return  # a device or a pipe: opening it may have an effect
+    try:
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise _write_error(path, error) from error
+
+
+def _write_error(path: str | Path, error: OSError) -> BadInput:
+    return BadInput(f"cannot write {path}: {error.strerror}", "choose a file in a folder that you can write to")
 
 
 def write_card(card: Card, args: argparse.Namespace) -> None:
@@ -82,5 +121,5 @@ def _write_file(path: str | None, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}", "choose another file") from error
+        raise _write_error(path, error) from error
     console.print_stderr(f"written: {path}")

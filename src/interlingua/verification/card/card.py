@@ -19,7 +19,7 @@ from interlingua.verification.run.reference import Reference
 from interlingua.verification.run.run_log import RunHeader, StoredRun
 from interlingua.verification.run.trial_result import TrialResult
 
-__all__ = ["Card", "CauseCount", "FailureGroup", "NamedRate", "build_card"]
+__all__ = ["Card", "CauseCount", "FailureGroup", "NamedRate", "NamedScore", "build_card"]
 
 MAX_EXAMPLES = 12
 """Failed trials that a group shows in full."""

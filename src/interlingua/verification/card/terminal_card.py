@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 from interlingua.verification.attribution import CAUSES
-from interlingua.verification.card.card import Card, NamedRate
+from interlingua.verification.card.card import Card, NamedRate, NamedScore
 from interlingua.verification.card.formats import (
     CAUSE_NAMES,
     format_dollars,
@@ -24,7 +24,9 @@ __all__ = ["NAME_WIDTH", "Paint", "terminal_lines"]
 Paint = Callable[[str, str], str]
 """Colours a text for a role: heading, good, fair, bad, faint."""
 NAME_WIDTH = 24
-MIN_BAR_WIDTH, MAX_BAR_WIDTH = 10, 40
+MIN_BAR_WIDTH, MAX_BAR_WIDTH = 4, 40
+RATE_NUMBERS_WIDTH = 35
+"""Columns of a rate besides its name and bar, for runs of up to 9,999 requests."""
 MAX_EXAMPLE_CHARS = 400
 GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
 
@@ -39,7 +41,7 @@ class _Lines:
         self._card = card
         self._width = width
         self._paint = paint
-        self._bar_width = min(MAX_BAR_WIDTH, max(MIN_BAR_WIDTH, width - NAME_WIDTH - 33))
+        self._bar_width = min(MAX_BAR_WIDTH, max(MIN_BAR_WIDTH, width - NAME_WIDTH - RATE_NUMBERS_WIDTH))
 
     def all(self) -> Iterator[str]:
         card = self._card
@@ -52,8 +54,7 @@ class _Lines:
         for rate in card.rates:
             yield self._rate_line(rate)
         for score in card.scores:
-            meaning = self._shorten(score.meaning, self._width - NAME_WIDTH - 12)
-            yield f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} {self._paint(meaning, 'faint')}"
+            yield from self._score_lines(score)
         yield from self._causes()
         yield from self._failures()
         yield from self._section("by category", (self._rate_line(rate) for rate in card.categories))
@@ -69,6 +70,11 @@ class _Lines:
         bar = self._paint("━" * filled, role) + self._paint("·" * (self._bar_width - filled), "faint")
         numbers = f"{format_interval(rate):>9}  {rate.count}/{rate.total}"
         return f"  {named.name:{NAME_WIDTH}} {format_share(rate.value):>7} {bar} {self._paint(numbers, 'faint')}"
+
+    def _score_lines(self, score: NamedScore) -> Iterator[str]:
+        columns = f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} "
+        for number, line in enumerate(self._wrap(score.meaning, len(columns))):
+            yield f"{' ' * len(columns) if number else columns}{self._paint(line.lstrip(), 'faint')}"
 
     def _causes(self) -> Iterator[str]:
         card = self._card
@@ -107,6 +113,7 @@ class _Lines:
         if card.oddities:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in card.oddities)
             yield from self._wrap(f"irregularities that some clients survive: {kinds}", indent=2)
+            yield from self._wrap(f"what to do: interlingua explain {card.oddities[0][0]}", indent=2)
 
     def _latency(self) -> Iterator[str]:
         metrics = self._card.metrics
@@ -163,6 +170,3 @@ class _Lines:
         first, rest = " " * indent, " " * (indent + hang)
         width = self._width - 1
         return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-
-    def _shorten(self, text: str, limit: int) -> str:
-        return text if len(text) <= limit else f"{text[: limit - 1]}…"
