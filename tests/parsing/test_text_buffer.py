@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.json_copy import copy_json
 from interlingua.parsing.lookahead import SortedWords
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
@@ -189,7 +190,7 @@ def test_copy_json(text: str, limit: int, expected: object) -> None:
     def make(source: TextBuffer) -> Read[str | None]:
         out.clear()
         scanners.append(JsonScanner())
-        return source.copy_json(scanners[-1], MARKS, out.append, limit)
+        return copy_json(source, scanners[-1], MARKS, out.append, limit)
 
     marker, rest = drive_both(make, text)
     assert ("".join(out), marker, rest, scanners[-1].ended) == expected

@@ -18,7 +18,7 @@ from enum import Enum
 
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, common_prefix, compile_markers
 
-__all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
+__all__ = ["BoundaryMemory", "BoundarySearch", "CallBoundary"]
 
 MAX_FALSE_STARTS = 8
 """Maximum number of places that begin like a marker before a pattern searches the rest of the text."""
@@ -265,3 +265,32 @@ class BoundarySearch:
         if following in ("", '"') and not closed:
             return None, at
         return len(following) == 2 and following[0] == '"' and following[1] not in _AFTER_CLOSING_QUOTE, at
+
+
+class BoundaryMemory:
+    """What is known about the boundaries in the text of one reply. All its calls share it."""
+
+    __slots__ = ("_copied_from", "_copied_text", "_copied_to", "_copy", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: dict[CallBoundary, BoundaryStarts] = {}
+        self._copied_text = self._copy = ""  # the text of which `copy_before` has copied a part, and this part
+        self._copied_from = self._copied_to = 0
+
+    def start_search(self, boundary: CallBoundary) -> BoundarySearch:
+        """Return a search for the end of the next call."""
+        starts = self._starts.get(boundary)
+        if starts is None:
+            starts = self._starts[boundary] = BoundaryStarts(boundary)
+        return BoundarySearch(starts)
+
+    def copy_before(self, text: str, pos: int, stop: int) -> tuple[int, str]:
+        """Return a part of the text that ends at `stop`, and its position, which is `pos` or before it.
+
+        All values before the same marker share one copy, which is as long as necessary: a value that is cut is scanned
+        twice.
+        """
+        if text is not self._copied_text or stop != self._copied_to or pos < self._copied_from:
+            self._copied_text, self._copied_from, self._copied_to = text, pos, stop
+            self._copy = text[pos:stop]
+        return self._copied_from, self._copy

@@ -13,11 +13,10 @@ import re
 from collections.abc import Callable, Collection, Generator, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.text_forwarder import TextForwarder
-from interlingua.parsing.call_boundary import BoundarySearch, BoundaryStarts, CallBoundary
+from interlingua.parsing.call_boundary import BoundaryMemory
 from interlingua.parsing.code_spans import CodeTracker
 from interlingua.parsing.lookahead import (
     MAX_BUFFERED_WHITESPACE_CHARS,
@@ -37,7 +36,6 @@ Read: TypeAlias = Generator[None, None, T]
 """Generator that reads from a `TextBuffer`: it yields when it needs more text, and returns its result."""
 
 _WHITESPACE = re.compile(r"\s*+")
-_SIMPLE_JSON_STRING = re.compile(r'[ \t\n\r]{0,64}+"[ !#-\[\]-\U0010ffff]{0,128}+"')
 
 
 class PrecededBy(Enum):
@@ -52,26 +50,8 @@ class PrecededBy(Enum):
 _AFTER_NOTHING, _AFTER_MARKER, _AFTER_TEXT = PrecededBy.NOTHING, PrecededBy.MARKER, PrecededBy.TEXT
 _TEXT_CHANNEL = Channel.TEXT
 
-MARKER_SEARCH_WINDOW_CHARS = 4096
-"""Number of characters of JSON in which markers are searched at a time."""
-JSON_WINDOW_CHARS = 16 * 1024
-"""Maximum number of characters that are copied out of the buffer for a JSON scanner at a time."""
-MAX_CHECKED_CHARS = 256
-"""Maximum length of a buffered text that is checked for markers of a boundary before they are searched."""
 CODE_SCAN_INTERVAL_CHARS = 4096
 """Number of characters after which a text is scanned for code spans and code blocks, even if no marker comes."""
-
-
-class _ScanWindow(NamedTuple):
-    """Part of the buffer that a JSON scanner reads without a search for markers.
-
-    `start` and `stop` are positions in the buffer. `marker_free`: the window contains no marker.
-    """
-
-    text: str
-    start: int
-    stop: int
-    marker_free: bool
 
 
 @lru_cache(maxsize=256)
@@ -98,50 +78,44 @@ def _plain_text_counter(markers: MarkerSet, trim: str) -> TextForwarder:
     return count_plain
 
 
-_EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
-_NO_WINDOW = "", _EMPTY_WINDOW
-
-
 class TextBuffer:
     """Text that was pushed but not yet read, and the methods that read it."""
 
     # Each token reads many of these attributes. A class with more than 30 of them and no slots keeps them in a dict.
     __slots__ = (
-        "_boundary_starts",
-        "_boundary_window",
         "_channel_before_boundary",
         "_channel_boundary",
-        "_closed",
         "_count_forwardable",
         "_fast_copy",
-        "_fast_copy_waits",
-        "_json_start",
         "_mark_start",
         "_marked_pieces",
-        "_pos",
         "_preceded_by",
         "_record_start",
         "_recorded_pieces",
         "_scan_code_at",
         "_skip_json",
         "_taken_pieces",
-        "_text",
-        "_text_offset",
         "_tracer",
         "_track_code",
         "_trimmed_whitespace",
         "_waited_to",
         "_write",
+        "boundary_memory",
         "channel",
+        "closed",
         "code",
+        "fast_copy_waits",
         "marker_follows_text",
         "markers_adjacent",
+        "pos",
         "recorded_channel",
         "recorded_is_refused",
         "recorded_marker",
         "search_found_nothing",
         "searched_to",
         "taken_channel",
+        "text",
+        "text_offset",
     )
 
     def __init__(self, offset: int = 0, tracer: ParserTracer | None = None) -> None:
@@ -152,21 +126,20 @@ class TextBuffer:
         self._scan_code_at = CODE_SCAN_INTERVAL_CHARS  # position of the next scan for code
         self._waited_to = 0  # up to this position the text had to wait for a later piece; only for the tracer
         self.channel = _TEXT_CHANNEL
-        self._text = ""
-        self._pos = 0
-        self._text_offset = offset
+        self.text = ""
+        self.pos = 0
+        self.text_offset = offset
         self._channel_boundary = 0
         """Position up to which the text belongs to the previous channel. It is negative if that text is no longer
         buffered: the text may be un-read."""
         self._channel_before_boundary = _TEXT_CHANNEL
-        self._closed = False
+        self.closed = False
         self._fast_copy: Callable[[str], bool] | None = None
-        self._fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
+        self.fast_copy_waits = False  # the fast path has left the end of the last piece: it needs the next one, too
         self._count_forwardable: TextForwarder | None = None
         """Returns how many pieces `copy_until`, which waits, would copy unchanged. It has no other effect."""
         self._write: Callable[[str, Channel], None] | None = None  # receives the text that `copy_until` copies
         self._skip_json: TextForwarder | None = None
-        self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
         self.taken_channel = _TEXT_CHANNEL
         """The channel of the text that `take_until` or `take_all` returned last."""
@@ -182,8 +155,7 @@ class TextBuffer:
         """Up to this offset, the text was already searched for the end of a value, and un-read."""
         self.search_found_nothing = False
         """True if that search ended with the text, so that it need not be repeated."""
-        self._boundary_starts: dict[CallBoundary, BoundaryStarts] = {}
-        self._boundary_window = _NO_WINDOW  # the last window up to a marker of a boundary, and the buffer then
+        self.boundary_memory = BoundaryMemory()
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = _TEXT_CHANNEL
@@ -201,48 +173,48 @@ class TextBuffer:
             the case for nearly every piece of a long text or argument: a copying reader leaves a callback for the fast
             path (`_fast_copy`) while it waits.
         """
-        consumed, buffered = self._pos, self._text
+        consumed, buffered = self.pos, self.text
         if self._recorded_pieces is not None:
             self._recorded_pieces.append(buffered[self._record_start : consumed])
             self._record_start = 0
         if self._marked_pieces is not None:
             self._marked_pieces.append(buffered[self._mark_start : consumed])
             self._mark_start = 0
-        self._text_offset += consumed
-        if self._text_offset > self._scan_code_at:
+        self.text_offset += consumed
+        if self.text_offset > self._scan_code_at:
             self._scan_code()
-        self._pos = 0
+        self.pos = 0
         self._channel_boundary -= consumed
         if channel is self.channel and self._fast_copy is not None:
             if consumed == len(buffered):
-                self._text = text
+                self.text = text
                 return not self._fast_copy(text)
-            if self._fast_copy_waits:
-                self._fast_copy_waits = False
-                self._text = buffered[consumed:] + text
-                return not self._fast_copy(self._text)
+            if self.fast_copy_waits:
+                self.fast_copy_waits = False
+                self.text = buffered[consumed:] + text
+                return not self._fast_copy(self.text)
         remainder = buffered[consumed:]
         if channel is not self.channel:
             self.code.reset()
-            boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
+            boundary = len(remainder) if self.text_offset >= 0 else 0  # a prefill belongs to any channel
             self._channel_boundary, self._channel_before_boundary, self.channel = boundary, self.channel, channel
-        self._text = text
+        self.text = text
         if remainder:
-            self._text = remainder + text
+            self.text = remainder + text
             if self._tracer is not None:
-                self._waited_to = self._text_offset + len(remainder)
+                self._waited_to = self.text_offset + len(remainder)
         return True
 
     def forward_text(self, pieces: list[str], joined: str) -> int:
         """Mark pieces as consumed that the reader would copy unchanged (a `TextForwarder`), if the buffer is empty."""
-        if self._count_forwardable is None or self._pos != len(self._text) or self._recorded_pieces is not None:
+        if self._count_forwardable is None or self.pos != len(self.text) or self._recorded_pieces is not None:
             return 0
         count = self._count_forwardable(pieces, joined)
         if count:
             text = joined if count == len(pieces) else "".join(pieces[:count])
-            self._text_offset += len(text)
+            self.text_offset += len(text)
             self._track_code(text)
-            if self._text_offset > self._scan_code_at:
+            if self.text_offset > self._scan_code_at:
                 self._scan_code()
         return count
 
@@ -250,15 +222,15 @@ class TextBuffer:
         """As `forward_text`, for pieces inside a string of JSON that is being copied."""
         if (
             self._skip_json is None
-            or self._pos != len(self._text)
+            or self.pos != len(self.text)
             or self._recorded_pieces is not None
             or self._marked_pieces is not None
         ):
             return 0
         count = self._skip_json(pieces, joined)
         if count:
-            self._text_offset += len(joined) if count == len(pieces) else sum(map(len, pieces[:count]))
-            if self._text_offset > self._scan_code_at:
+            self.text_offset += len(joined) if count == len(pieces) else sum(map(len, pieces[:count]))
+            if self.text_offset > self._scan_code_at:
                 self._scan_code()
         return count
 
@@ -268,26 +240,22 @@ class TextBuffer:
         return self._skip_json is not None
 
     def _scan_code(self) -> None:
-        self._scan_code_at = self._text_offset + CODE_SCAN_INTERVAL_CHARS
+        self._scan_code_at = self.text_offset + CODE_SCAN_INTERVAL_CHARS
         self.code.scan_added()
 
     def close(self) -> None:
         """Mark the end of the text. A partial marker in the buffer is plain text from now on."""
-        self._closed = True
-        self._waited_to = self._text_offset + len(self._text)
+        self.closed = True
+        self._waited_to = self.text_offset + len(self.text)
 
     def release(self) -> None:
         """Drop the functions that refer back to the buffer, so that it is freed without a garbage collection."""
         self._fast_copy = self._count_forwardable = self._skip_json = self._write = None
 
     @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
     def offset(self) -> int:
         """Number of characters of the reply that were read."""
-        return self._text_offset + self._pos
+        return self.text_offset + self.pos
 
     @property
     def buffered(self) -> str:
@@ -298,14 +266,14 @@ class TextBuffer:
     def held_chars(self) -> int:
         """Number of characters in the buffer, including those that were read and are kept."""
         pieces = (self._marked_pieces or (), self._taken_pieces, self._recorded_pieces or ())
-        return len(self._text) + sum(len(piece) for kept in pieces for piece in kept)
+        return len(self.text) + sum(len(piece) for kept in pieces for piece in kept)
 
     @property
     def marked_text(self) -> str:
         """The text that was read since `set_mark`. Only the end of it if it is long."""
         if self._marked_pieces is None:
             return ""
-        return join_tail(self._marked_pieces) + self._text[self._mark_start : self._pos]
+        return join_tail(self._marked_pieces) + self.text[self._mark_start : self.pos]
 
     @property
     def taken_text(self) -> str:
@@ -314,50 +282,50 @@ class TextBuffer:
 
     @property
     def unread_text(self) -> str:
-        return self._text[self._pos :]
+        return self.text[self.pos :]
 
     @property
     def recorded_text(self) -> str:
         """The recorded text after the marker at its start. Only the end of it if it is long."""
         if self._recorded_pieces is None:
             return ""
-        text = join_tail(self._recorded_pieces) + self._text[self._record_start : self._pos]
+        text = join_tail(self._recorded_pieces) + self.text[self._record_start : self.pos]
         marker = self.recorded_marker
         is_marker = self._tracer is not None and self._tracer.is_marker(marker)
         return text.removeprefix(self._recorded_pieces[0]).removeprefix(marker if is_marker else "")
 
     def put_back(self, marker: str) -> None:
         """Un-read the marker that was just read, so that another reader receives it."""
-        self._pos -= len(marker)
+        self.pos -= len(marker)
 
     def skip_data(self, text: str) -> None:
         """Read text that was un-read, as data."""
-        self._pos += len(text)
+        self.pos += len(text)
 
     def read_again(self, marker: str) -> None:
         """Read a marker that was put back. It may be longer than before."""
-        self._pos += len(marker)
+        self.pos += len(marker)
 
     def prepend_prefill(self, text: str) -> None:
         """Put the end of the prefill, such as a partial marker, before the reply.
 
         It is not part of the reply's text.
         """
-        self._text = text
-        self._text_offset -= len(text)
+        self.text = text
+        self.text_offset -= len(text)
 
     def start_recording(self, marker: str) -> None:
         """Record what is read from now on, starting with the marker that was just read.
 
         The recorded text is returned as plain text if it turns out not to be a call.
         """
-        before_boundary = self._pos - len(marker) < self._channel_boundary
+        before_boundary = self.pos - len(marker) < self._channel_boundary
         self.recorded_channel = self._channel_before_boundary if before_boundary else self.channel
         self.recorded_marker = marker
         self.recorded_is_refused = False
         self._recorded_pieces = [self._trimmed_whitespace]
         self._trimmed_whitespace = ""
-        self._record_start = self._pos - len(marker)
+        self._record_start = self.pos - len(marker)
 
     @property
     def leading_whitespace(self) -> str:
@@ -368,7 +336,7 @@ class TextBuffer:
         """Return the text that was read since `start_recording`, and stop recording."""
         if self._recorded_pieces is None:
             return ""
-        text = "".join(self._recorded_pieces) + self._text[self._record_start : self._pos]
+        text = "".join(self._recorded_pieces) + self.text[self._record_start : self.pos]
         self._recorded_pieces = None
         text = text[max(0, len(text) - self.offset) :]  # without the prefill
         if self._tracer is not None:
@@ -379,13 +347,13 @@ class TextBuffer:
         """Un-read all recorded text after the marker at its start. Only for short text, because it is read twice."""
         if self._recorded_pieces is None or len(self._recorded_pieces) == 1:
             # No piece was pushed since the recording began: all of the text is still in the buffer.
-            self._pos = self._record_start + len(marker)
+            self.pos = self._record_start + len(marker)
             return
         lead = self._recorded_pieces[0]
-        text = "".join(self._recorded_pieces) + self._text[self._record_start : self._pos]
-        self._text = text[len(lead) + len(marker) :] + self._text[self._pos :]
-        self._move_start(self._text_offset + self._pos - len(text) + len(lead) + len(marker))
-        self._pos = 0
+        text = "".join(self._recorded_pieces) + self.text[self._record_start : self.pos]
+        self.text = text[len(lead) + len(marker) :] + self.text[self.pos :]
+        self._move_start(self.text_offset + self.pos - len(text) + len(lead) + len(marker))
+        self.pos = 0
         self._recorded_pieces, self._record_start = [lead + marker], 0
 
     def unread_recorded(self) -> None:
@@ -395,24 +363,24 @@ class TextBuffer:
             return
         lead, *pieces = self._recorded_pieces
         if pieces:
-            text = "".join(pieces) + self._text[self._record_start : self._pos]
+            text = "".join(pieces) + self.text[self._record_start : self.pos]
             self._move_start(self.offset - len(text))
-            self._text = text + self._text[self._pos :]
+            self.text = text + self.text[self.pos :]
             self._record_start = 0
-        self._pos = self._record_start + len(self.recorded_marker)
+        self.pos = self._record_start + len(self.recorded_marker)
         self._recorded_pieces, self._trimmed_whitespace = None, lead
 
     def unread(self, text: str) -> None:
         """Un-read the text that was read last, which may not be in the buffer any more."""
         if text:
             self._move_start(self.offset - len(text))
-            self._text = text + self._text[self._pos :]
-            self._pos = 0
+            self.text = text + self.text[self.pos :]
+            self.pos = 0
 
     def _move_start(self, offset: int) -> None:
         """Set the offset of the buffered text, whose beginning changes because text is un-read."""
-        self._channel_boundary += self._text_offset - offset
-        self._text_offset = offset
+        self._channel_boundary += self.text_offset - offset
+        self.text_offset = offset
 
     @property
     def trimmed_whitespace(self) -> str:
@@ -431,35 +399,35 @@ class TextBuffer:
         Args:
             last_marker: The marker that was just read, if it is kept, too.
         """
-        self._marked_pieces, self._mark_start = [], self._pos - len(last_marker)
+        self._marked_pieces, self._mark_start = [], self.pos - len(last_marker)
 
     def drop_mark(self) -> None:
         self._marked_pieces = None
 
     def take_marked(self) -> str:
         """Return the text that was read since `set_mark`, and remove the mark."""
-        text = "".join(self._marked_pieces or ()) + self._text[self._mark_start : self._pos]
+        text = "".join(self._marked_pieces or ()) + self.text[self._mark_start : self.pos]
         self._marked_pieces = None
         return text
 
     def rewind_to_mark(self) -> None:
         """Un-read the text that was read since `set_mark`, and remove the mark."""
-        marked_chars = sum(map(len, self._marked_pieces or ())) + self._pos - self._mark_start
+        marked_chars = sum(map(len, self._marked_pieces or ())) + self.pos - self._mark_start
         self.rewind_to(self.offset - marked_chars)
         self._marked_pieces = None
 
     def rewind_to(self, offset: int) -> None:
         """Un-read all text from this offset on, which is at or after the mark."""
-        missing = self._text_offset - offset
+        missing = self.text_offset - offset
         if missing > 0:
             text = _take_tail(self._marked_pieces or [], missing)
             if self._recorded_pieces is not None:
                 _take_tail(self._recorded_pieces, missing)
                 self._record_start = 0
-            self._text = text + self._text
+            self.text = text + self.text
             self._move_start(offset)
             self._mark_start = 0
-        self._pos = offset - self._text_offset
+        self.pos = offset - self.text_offset
 
     @property
     def is_after_text(self) -> bool:
@@ -477,8 +445,8 @@ class TextBuffer:
         """
         channel = self.channel
         while self.channel is channel:
-            match = pattern.match(self._text, self._pos)
-            if match is not None or self._closed or unfinished.fullmatch(self._text, self._pos) is None:
+            match = pattern.match(self.text, self.pos)
+            if match is not None or self.closed or unfinished.fullmatch(self.text, self.pos) is None:
                 return match
             yield
         return None
@@ -495,22 +463,22 @@ class TextBuffer:
             last_marker: A marker that was just read. It stays in the buffer, so that `put_back` is still possible.
         """
         channel, kept = self.channel, len(last_marker)
-        self._pos -= kept
+        self.pos -= kept
         while self.channel is channel:
-            text, start = self._text, self._pos + kept
+            text, start = self.text, self.pos + kept
             word, undecided = lookahead.find_word(text, start, start + limit, words)
-            if not undecided or self._closed or len(text) - start >= limit:
-                self._pos = start
+            if not undecided or self.closed or len(text) - start >= limit:
+                self.pos = start
                 return word
             yield
-        self._pos += kept
+        self.pos += kept
         return None
 
     def _skip_chars(self, chars: str) -> None:
-        while self._pos < len(self._text) and self._text[self._pos] in chars:
-            self._pos += 1
+        while self.pos < len(self.text) and self.text[self.pos] in chars:
+            self.pos += 1
 
-    def _wait_for_piece(
+    def wait_for_piece(
         self,
         fast_copy: Callable[[str], bool],
         skip_json: TextForwarder | None = None,
@@ -521,25 +489,25 @@ class TextBuffer:
             fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
             skip_json: Marks pieces of JSON as scanned that would be copied unchanged. Returns how many.
         """
-        self._fast_copy, self._fast_copy_waits, self._skip_json = fast_copy, False, skip_json
+        self._fast_copy, self.fast_copy_waits, self._skip_json = fast_copy, False, skip_json
         yield
         self._fast_copy = self._skip_json = None
 
-    def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
+    def search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
         """Search the next marker.
 
         Returns:
             The marker, or None if there is none or more text could change it; and the end of the text before the
             marker or the partial marker.
         """
-        text, pos = self._text, self._pos
+        text, pos = self.text, self.pos
         if not markers.may_occur(text, pos):
             return None, len(text)
         match = markers.search(text, pos)
         if match is None:
-            return None, len(text) if self._closed else markers.partial_start(text, pos)
+            return None, len(text) if self.closed else markers.partial_start(text, pos)
         start = match.start()
-        if self._closed:
+        if self.closed:
             return match, start
         # A longer marker that contains this one may begin earlier, if it reaches the end of the text.
         if start > max(pos, len(text) - markers.max_length):
@@ -548,18 +516,18 @@ class TextBuffer:
                 return None, partial_start
         return None if markers.can_extend(match) else match, start
 
-    def _match_marker(self, markers: MarkerSet, pos: int) -> tuple[re.Match[str] | None, bool]:
+    def match_marker(self, markers: MarkerSet, pos: int) -> tuple[re.Match[str] | None, bool]:
         """Return the marker at `pos`, or None if it is not decided; and whether more text could make one."""
-        match = markers.match(self._text, pos)
-        if self._closed or (match and not markers.can_extend(match)):
+        match = markers.match(self.text, pos)
+        if self.closed or (match and not markers.can_extend(match)):
             return match, False
-        return None, markers.is_partial(self._text, pos)
+        return None, markers.is_partial(self.text, pos)
 
     def _whitespace_end(self, last_marker: str = "") -> int:
-        start = self._pos + len(last_marker)
-        if start < len(self._text) and not self._text[start].isspace():
+        start = self.pos + len(last_marker)
+        if start < len(self.text) and not self.text[start].isspace():
             return start  # the most frequent case, without a pattern
-        match = _WHITESPACE.match(self._text, start)
+        match = _WHITESPACE.match(self.text, start)
         return match.end() if match else start
 
     # ── tracing ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -590,9 +558,9 @@ class TextBuffer:
 
         return write_and_report
 
-    def _read_marker(self, match: re.Match[str]) -> str:
+    def read_marker(self, match: re.Match[str]) -> str:
         """Consume and return a marker that is structure."""
-        self._pos = match.end()
+        self.pos = match.end()
         if self._tracer is not None:
             self.trace_marker(match.group())
         return match.group()
@@ -602,20 +570,20 @@ class TextBuffer:
     def take_char(self) -> Read[str]:
         """Consume and return the next character; "" at the end of the text or of the channel."""
         channel = self.channel
-        while self._pos == len(self._text) and not self._closed:
+        while self.pos == len(self.text) and not self.closed:
             yield
-        if self.channel is not channel or self._pos == len(self._text):
+        if self.channel is not channel or self.pos == len(self.text):
             return ""
-        self._pos += 1
-        return self._text[self._pos - 1]
+        self.pos += 1
+        return self.text[self.pos - 1]
 
     def take_all(self) -> Read[str]:
         """Consume and return all buffered text, or the next piece if the buffer is empty."""
-        if self._pos == len(self._text) and not self._closed:
+        if self.pos == len(self.text) and not self.closed:
             yield
         self.taken_channel = self.channel
-        text = self._text[self._pos :]
-        self._pos = len(self._text)
+        text = self.text[self.pos :]
+        self.pos = len(self.text)
         return text
 
     def take_piece(self, markers: MarkerSet, limit: int) -> Read[str]:
@@ -626,16 +594,16 @@ class TextBuffer:
         """
         channel = self.channel
         while self.channel is channel:
-            window_end = min(len(self._text), self._pos + limit)
-            match = markers.search(self._text, self._pos, window_end + markers.max_length)
+            window_end = min(len(self.text), self.pos + limit)
+            match = markers.search(self.text, self.pos, window_end + markers.max_length)
             end = min(match.start(), window_end) if match else window_end
-            if not self._closed:
-                end = min(end, markers.partial_start(self._text, self._pos))
-            if end > self._pos:
-                text = self._text[self._pos : end]
-                self._pos = end
+            if not self.closed:
+                end = min(end, markers.partial_start(self.text, self.pos))
+            if end > self.pos:
+                text = self.text[self.pos : end]
+                self.pos = end
                 return text
-            if match or self._closed:
+            if match or self.closed:
                 return ""
             yield
         return ""
@@ -657,39 +625,39 @@ class TextBuffer:
         """
         write = self._trace_releases(write)
         while True:
-            if self._pos < self._channel_boundary:
+            if self.pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
             if self._preceded_by is _AFTER_MARKER and trim:
                 self._skip_chars(trim)
-            match, end = self._search_marker(markers)
-            body = self._text[self._pos : end]
-            if trim and not (self._closed and match is None):
+            match, end = self.search_marker(markers)
+            body = self.text[self.pos : end]
+            if trim and not (self.closed and match is None):
                 body = body[: max(len(body.rstrip(trim)), len(body) - MAX_BUFFERED_WHITESPACE_CHARS)]
             if body and not (
                 self._preceded_by is not _AFTER_TEXT and body.isspace() and len(body) <= MAX_BUFFERED_WHITESPACE_CHARS
             ):
                 write(body[max(0, -self.offset) :], self.channel)  # without the prefill
-                self._pos += len(body)
+                self.pos += len(body)
                 self._preceded_by = _AFTER_TEXT
             if match:
-                self._trimmed_whitespace = self._text[self._pos : match.start()] if trim else ""
+                self._trimmed_whitespace = self.text[self.pos : match.start()] if trim else ""
                 self.markers_adjacent = self._preceded_by is _AFTER_MARKER
                 self.marker_follows_text = self._preceded_by is _AFTER_TEXT
                 self._preceded_by = _AFTER_MARKER
-                return self._read_marker(match)
-            if self._closed:
+                return self.read_marker(match)
+            if self.closed:
                 return None
             channel = self.channel
-            if self._pos < len(self._text) or self._preceded_by is not _AFTER_TEXT:
+            if self.pos < len(self.text) or self._preceded_by is not _AFTER_TEXT:
                 yield  # not on the fast path: the next piece continues a marker or whitespace
             else:
                 # As `_wait_for_piece` does, but most streams wait here: a generator and functions of its own would
                 # double the memory of the reader.
                 self._write, self._count_forwardable = write, _plain_text_counter(markers, trim)
-                self._fast_copy, self._fast_copy_waits = self._copy_piece, False
+                self._fast_copy, self.fast_copy_waits = self._copy_piece, False
                 yield
                 self._fast_copy = self._count_forwardable = self._write = None
-            if self.channel is not channel and self._pos >= self._channel_boundary:
+            if self.channel is not channel and self.pos >= self._channel_boundary:
                 self._preceded_by = _AFTER_NOTHING
                 return ""
 
@@ -698,7 +666,7 @@ class TextBuffer:
         if self._count_forwardable is None or self._write is None or not self._count_forwardable([piece], piece):
             return False
         self._write(piece, self.channel)
-        self._pos = len(piece)
+        self.pos = len(piece)
         return True
 
     def _cross_channel_boundary(self, markers: MarkerSet, write: Callable[[str, Channel], None]) -> str:
@@ -706,10 +674,10 @@ class TextBuffer:
 
         Copies all of it, or up to a marker that could have become a longer one. Returns that marker, or "".
         """
-        earlier_text = self._text[self._pos : self._channel_boundary]
+        earlier_text = self.text[self.pos : self._channel_boundary]
         match = markers.search(earlier_text, 0)
         write(earlier_text[: match.start() if match else len(earlier_text)], self._channel_before_boundary)
-        self._pos += match.end() if match else len(earlier_text)
+        self.pos += match.end() if match else len(earlier_text)
         if match and self._tracer is not None:
             self._tracer.report_marker(match.group(), self.offset, self._channel_before_boundary)
         self._preceded_by = _AFTER_MARKER if match else _AFTER_NOTHING
@@ -732,20 +700,20 @@ class TextBuffer:
         size = 0
         channel = channel or self.channel
         while self.channel is channel:
-            match, end = self._search_marker(markers)
-            body = self._text[self._pos : min(end, self._pos + limit - size)]
+            match, end = self.search_marker(markers)
+            body = self.text[self.pos : min(end, self.pos + limit - size)]
             if body:
                 size += len(body)
                 write(body)
-                self._pos += len(body)
-            if self._pos < end:
+                self.pos += len(body)
+            if self.pos < end:
                 return ""
             if match:
-                self._pos = match.end()
+                self.pos = match.end()
                 return match.group()
-            if self._closed:
+            if self.closed:
                 return None
-            if self._pos < len(self._text):
+            if self.pos < len(self.text):
                 yield  # not on the fast path: the next piece continues a marker
             else:
                 size += yield from self._wait_for_value(markers, write, limit - size)
@@ -764,17 +732,17 @@ class TextBuffer:
                 return False
             size += len(piece)
             write(piece)
-            self._pos = len(piece)
+            self.pos = len(piece)
             return True
 
-        yield from self._wait_for_piece(copy_piece)
+        yield from self.wait_for_piece(copy_piece)
         return size
 
     def _cut_value(self, write: Callable[[str], None]) -> str:
         """End a value at a change of the channel. Buffered text of the previous channel still belongs to the value."""
-        if self._pos < self._channel_boundary:
-            write(self._text[self._pos : self._channel_boundary])
-            self._pos = self._channel_boundary
+        if self.pos < self._channel_boundary:
+            write(self.text[self.pos : self._channel_boundary])
+            self.pos = self._channel_boundary
         return ""
 
     def take_until(self, markers: MarkerSet, limit: int) -> Read[tuple[str, str | None]]:
@@ -786,20 +754,20 @@ class TextBuffer:
         self.taken_channel = self.channel
         while True:
             if self.channel is not self.taken_channel:
-                end = max(self._pos, self._channel_boundary)
-                text = self._join_taken(self._text[self._pos : end])
-                self._pos = end
+                end = max(self.pos, self._channel_boundary)
+                text = self._join_taken(self.text[self.pos : end])
+                self.pos = end
                 if text.strip():
                     return text, None
                 size, self.taken_channel = 0, self.channel
-            match, end = self._search_marker(markers)
-            end = min(end, self._pos + limit + 1 - size)
-            piece = self._text[self._pos : end]
+            match, end = self.search_marker(markers)
+            end = min(end, self.pos + limit + 1 - size)
+            piece = self.text[self.pos : end]
             size += len(piece)
-            self._pos = end
+            self.pos = end
             if match and size <= limit:
-                return self._join_taken(piece), self._read_marker(match)
-            if self._closed or size > limit:
+                return self._join_taken(piece), self.read_marker(match)
+            if self.closed or size > limit:
                 return self._join_taken(piece), None
             self._taken_pieces.append(piece)
             yield
@@ -817,10 +785,10 @@ class TextBuffer:
 
         None, consuming nothing, if there is none, if it is longer than `limit`, or if the channel changes there.
         """
-        match = pattern.match(self._text, self._pos)
-        if match is None or match.end() - self._pos > limit or self._pos < self._channel_boundary:
+        match = pattern.match(self.text, self.pos)
+        if match is None or match.end() - self.pos > limit or self.pos < self._channel_boundary:
             return None
-        self._pos = match.end()
+        self.pos = match.end()
         return match
 
     def take_marker(self, pattern: re.Pattern[str], limit: int) -> str | None:
@@ -838,7 +806,7 @@ class TextBuffer:
         None, consuming nothing, if no marker is next.
         """
         match = yield from self._next_marker(markers)
-        return None if match is None else self._read_marker(match)
+        return None if match is None else self.read_marker(match)
 
     def accept_here(self, markers: MarkerSet) -> Read[str | None]:
         """Consume and return the marker that comes next, with no whitespace before it.
@@ -847,11 +815,11 @@ class TextBuffer:
         """
         channel = self.channel
         while self.channel is channel:
-            match, undecided = self._match_marker(markers, self._pos)
+            match, undecided = self.match_marker(markers, self.pos)
             if match:
-                self._pos = match.end()
+                self.pos = match.end()
                 return match.group()
-            if self._closed or not (undecided or self._pos == len(self._text)):
+            if self.closed or not (undecided or self.pos == len(self.text)):
                 return None
             yield
         return None
@@ -866,56 +834,56 @@ class TextBuffer:
         Returns:
             The marker; "" if the text ends; None if no marker comes next.
         """
-        self._pos -= len(last_marker)
+        self.pos -= len(last_marker)
         match = yield from self._next_marker(markers, last_marker)
-        at_end = self._closed and self._whitespace_end(last_marker) == len(self._text)
-        self._pos += len(last_marker)
+        at_end = self.closed and self._whitespace_end(last_marker) == len(self.text)
+        self.pos += len(last_marker)
         if match is None:
             return "" if at_end else None
         return match.group()
 
     def ends_inside(self, markers: MarkerSet) -> bool:
         """Return whether the text has ended with the beginning of a marker, after optional whitespace."""
-        return self._closed and markers.is_partial(self._text, self._whitespace_end())
+        return self.closed and markers.is_partial(self.text, self._whitespace_end())
 
     def is_next(self, sequences: Sequence[WordSequence], last_marker: str) -> Read[bool]:
         """Return whether one of the sequences matches, starting at the marker that was just read. Consumes nothing."""
         channel = self.channel
-        self._pos -= len(last_marker)
+        self.pos -= len(last_marker)
         results: list[bool | None] = [None]
         while None in results and True not in results and self.channel is channel:
-            results = [match_word_sequence(sequence, self._text, self._pos, self._closed) for sequence in sequences]
+            results = [match_word_sequence(sequence, self.text, self.pos, self.closed) for sequence in sequences]
             if None in results and True not in results:
                 yield
-        self._pos += len(last_marker)
+        self.pos += len(last_marker)
         return True in results
 
     def _next_marker(self, markers: MarkerSet, last_marker: str = "") -> Read[re.Match[str] | None]:
         channel = self.channel
         while self.channel is channel:
             start = self._whitespace_end(last_marker)
-            if start - self._pos - len(last_marker) > MAX_BUFFERED_WHITESPACE_CHARS:
+            if start - self.pos - len(last_marker) > MAX_BUFFERED_WHITESPACE_CHARS:
                 return None
-            match = markers.match(self._text, start)
-            if self._closed or (match and not markers.can_extend(match)):
+            match = markers.match(self.text, start)
+            if self.closed or (match and not markers.can_extend(match)):
                 return match
-            if start < len(self._text) and not markers.is_partial(self._text, start):
+            if start < len(self.text) and not markers.is_partial(self.text, start):
                 return None
             yield
         return None
 
     def peek_char(self) -> Read[str]:
         """Return the next character without consuming it; "" at the end of the text."""
-        while self._pos == len(self._text) and not self._closed:
+        while self.pos == len(self.text) and not self.closed:
             yield
-        return self._text[self._pos : self._pos + 1]
+        return self.text[self.pos : self.pos + 1]
 
     def accept_char(self, char: str) -> Read[bool]:
         """Consume this character if it comes next. Return whether it did."""
-        while self._pos == len(self._text) and not self._closed:
+        while self.pos == len(self.text) and not self.closed:
             yield
-        matched = self._text.startswith(char, self._pos)
-        self._pos += matched
+        matched = self.text.startswith(char, self.pos)
+        self.pos += matched
         return matched
 
     def accept_word(self, words: tuple[str, ...] | SortedWords, trim: str = "") -> Read[str | None]:
@@ -928,8 +896,8 @@ class TextBuffer:
         """
         channel = self.channel
         while self.channel is channel:
-            text, start = self._text, self._whitespace_end()
-            if start - self._pos > MAX_BUFFERED_WHITESPACE_CHARS:
+            text, start = self.text, self._whitespace_end()
+            if start - self.pos > MAX_BUFFERED_WHITESPACE_CHARS:
                 return None
             matched_word = ""
             undecided = False
@@ -937,12 +905,12 @@ class TextBuffer:
                 if text.startswith(word, start):
                     matched_word = max(matched_word, word, key=len)
                 elif len(text) - start < len(word) and word.startswith(text[start:]):
-                    undecided = not self._closed
+                    undecided = not self.closed
             if not undecided:
-                space = text[self._pos : start] if matched_word else ""
+                space = text[self.pos : start] if matched_word else ""
                 self._trimmed_whitespace = space.lstrip(trim) if self._preceded_by is _AFTER_MARKER else space
                 if matched_word:
-                    self._pos = start + len(matched_word)
+                    self.pos = start + len(matched_word)
                     self._preceded_by = _AFTER_MARKER
                 return matched_word or None
             yield
@@ -956,18 +924,18 @@ class TextBuffer:
         """
         while True:
             start = self._whitespace_end()
-            if start - self._pos > MAX_BUFFERED_WHITESPACE_CHARS:
+            if start - self.pos > MAX_BUFFERED_WHITESPACE_CHARS:
                 return " "
-            if start < len(self._text) or self._closed:
-                return self._text[start : start + 1]
+            if start < len(self.text) or self.closed:
+                return self.text[start : start + 1]
             yield
 
     def skip_space(self) -> Read[str]:
         """Consume whitespace. Return the character after it, not consumed; "" at the end of the text."""
         while True:
-            self._pos = self._whitespace_end()
-            if self._pos < len(self._text) or self._closed:
-                return self._text[self._pos : self._pos + 1]
+            self.pos = self._whitespace_end()
+            if self.pos < len(self.text) or self.closed:
+                return self.text[self.pos : self.pos + 1]
             yield
 
     def take_while(self, chars: re.Pattern[str], limit: int = MAX_BUFFERED_WHITESPACE_CHARS) -> Read[str]:
@@ -975,221 +943,14 @@ class TextBuffer:
         taken = ""
         channel = self.channel
         while self.channel is channel:
-            match = chars.match(self._text, self._pos, self._pos + limit - len(taken))
+            match = chars.match(self.text, self.pos, self.pos + limit - len(taken))
             if match:
                 taken += match.group()
-                self._pos = match.end()
-            if self._pos < len(self._text) or self._closed or len(taken) == limit:
+                self.pos = match.end()
+            if self.pos < len(self.text) or self.closed or len(taken) == limit:
                 break
             yield
         return taken
-
-    # ── copying JSON ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def copy_json(
-        self,
-        scanner: JsonScanner,
-        markers: MarkerSet,
-        write: Callable[[str], None],
-        limit: int,
-        boundary: CallBoundary | None = None,
-        *,
-        may_forward: bool = False,
-    ) -> Read[str | None]:
-        """Copy one JSON value.
-
-        Args:
-            scanner: Tracks the JSON syntax. Its `ended` tells whether the value is complete.
-            markers: The markers that cut the value short outside JSON strings.
-            write: Receives each piece of JSON.
-            limit: Maximum number of characters of the value.
-            boundary: The markers that also cut the value short inside a string that is never closed.
-            may_forward: Whether the fast path may forward pieces inside a string, which `write` does not receive then.
-
-        Returns:
-            The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
-        """
-        search: BoundarySearch | None = None
-        window = _EMPTY_WINDOW
-        self._json_start = self._pos
-        while True:
-            search = search or self._boundary_search(boundary)
-            in_string = scanner.in_string
-            if search and in_string and (marker := (yield from self._read_boundary(search, markers, write))):
-                return marker
-            text, pos = self._text, self._pos
-            limit_pos = pos + max(0, limit - scanner.offset)
-            window = self._scan_window(window, in_string, markers, limit_pos, search)
-            end = window.start + scanner.scan(window.text, pos - window.start)
-            self._pos = end
-            if search and end == window.stop < min(limit_pos, len(text)) and scanner.in_string:
-                window = _EMPTY_WINDOW
-                continue
-            self._write_json(write, window)
-            if scanner.ended:
-                return None
-            if end == window.stop < min(limit_pos, len(text)) and (window.marker_free or scanner.in_string):
-                continue
-            if end < len(text):
-                if end == limit_pos:
-                    return ""
-                match, undecided = self._match_marker(markers, end)
-                if match:
-                    return self._read_marker(match)
-                if not undecided:
-                    self._pos = scanner.skip_char(text, end)
-                    self._write_json(write)
-                    continue
-            if self._closed:
-                return None
-            if not (yield from self._wait_for_json(scanner, markers, write, limit, boundary, may_forward)):
-                return None
-            window = _EMPTY_WINDOW
-
-    def take_json_string(self, markers: MarkerSet, limit: int, boundary: CallBoundary | None) -> str:
-        """Consume and return a short JSON string, with the whitespace before it, that is complete in the buffer.
-
-        Returns:
-            The string, as `copy_json` would copy it; "", consuming nothing, if there is none, or if it has an escape, a
-            control character or one of the markers of `copy_json`.
-        """
-        match = _SIMPLE_JSON_STRING.match(self._text, self._pos, self._pos + limit)
-        if match is None or markers.starts_like_json:
-            return ""
-        string = match.group()
-        if boundary is not None and boundary.may_occur(string):
-            return ""
-        self._pos = match.end()
-        return string
-
-    def _boundary_search(self, boundary: CallBoundary | None) -> BoundarySearch | None:
-        """Return the search for the boundary; None if it cannot be in the unread text."""
-        if boundary is None:
-            return None
-        if len(self._text) - self._pos <= MAX_CHECKED_CHARS and not boundary.may_occur(self._text[self._pos :]):
-            return None
-        starts = self._boundary_starts.get(boundary)
-        if starts is None:
-            starts = self._boundary_starts[boundary] = BoundaryStarts(boundary)
-        return BoundarySearch(starts)
-
-    def _write_json(self, write: Callable[[str], None], window: _ScanWindow = _EMPTY_WINDOW) -> None:
-        """Write the JSON that was read since the last call. The text of the window is not copied again."""
-        start, end = self._json_start, self._pos
-        if end > start:
-            is_window = start == window.start and end - start == len(window.text)
-            write(window.text if is_window else self._text[start:end])
-            self._json_start = end
-
-    def _wait_for_json(
-        self,
-        scanner: JsonScanner,
-        markers: MarkerSet,
-        write: Callable[[str], None],
-        limit: int,
-        boundary: CallBoundary | None,
-        may_forward: bool,
-    ) -> Read[bool]:
-        """Wait for a piece that the fast path of `copy_json` does not consume. Return False if the value has ended.
-
-        The slow path is for pieces in which a marker can begin that begins like JSON, unless all of the piece is inside
-        a string, and for pieces with a marker of the boundary.
-        """
-        scan = scanner.scan
-        searches_markers = markers.starts_like_json
-        boundary_char = boundary.first_char if boundary is not None else ""
-
-        def copy_before(piece: str, stop: int) -> bool:
-            """Copy the piece up to `stop`, where a marker of the boundary may begin. In a string it waits there."""
-            self._pos = scan(piece[:stop], 0) if stop else 0
-            if self._pos:
-                write(piece[: self._pos])
-            self._fast_copy_waits = self._pos == stop and scanner.in_string
-            return self._fast_copy_waits
-
-        def copy_piece(piece: str) -> bool:
-            if scanner.offset + len(piece) > limit:
-                return False
-            if searches_markers and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece):
-                return False
-            if boundary is not None and boundary_char in piece:
-                stop = boundary.find_partial(piece)
-                if stop < len(piece):
-                    return stop >= 0 and copy_before(piece, stop)
-            self._pos = end = scan(piece, 0)
-            write(piece[:end])
-            return end == len(piece) and not scanner.ended
-
-        skip_json = _json_skipper(scanner, markers, limit, boundary) if may_forward else None
-        yield from self._wait_for_piece(copy_piece, skip_json=skip_json)
-        self._json_start = self._pos
-        return not scanner.ended
-
-    def _read_boundary(
-        self, search: BoundarySearch, markers: MarkerSet, write: Callable[[str], None]
-    ) -> Read[str | None]:
-        """Consume and return the marker at the read position, if it shows that a string was never closed.
-
-        The JSON before it is written. If it shows nothing, it is data, and the piece is written as a whole.
-        """
-        while (is_end := search.is_end(self._text, self._pos, self._text_offset, self._closed)) is not False:
-            self._write_json(write)
-            match = markers.match(self._text, self._pos) if is_end else None
-            if match is not None:
-                return self._read_marker(match)
-            yield
-            self._json_start = self._pos
-        return None
-
-    def _scan_window(
-        self,
-        current: _ScanWindow,
-        in_string: bool,
-        markers: MarkerSet,
-        limit_pos: int,
-        search: BoundarySearch | None = None,
-    ) -> _ScanWindow:
-        """Return the part of the buffer that can be scanned as JSON before the next check for a marker.
-
-        It ends at the next marker, or at the end of the current string; with a `search`, also at a marker in a string.
-        Markers are searched only a limited distance ahead, because the value may end long before the text, and not at
-        every unexpected character.
-        """
-        text, pos = self._text, self._pos
-        if pos < current.stop:
-            return current
-        window_end = pos + MARKER_SEARCH_WINDOW_CHARS
-        stop, marker_free = len(text), True
-        if (
-            markers.starts_like_json
-            and window_end + markers.max_length < len(text)
-            and not markers.search(text, pos, window_end)
-        ):
-            stop = window_end - markers.max_length
-        elif markers.starts_like_json:
-            stop, marker_free = self._search_marker(markers)[1], False
-        if stop == pos and in_string:
-            stop, marker_free = text.find('"', pos) + 1 or len(text), True
-        if search is not None:
-            boundary_pos = search.find_stop(text, pos, self._text_offset, self._closed)
-            if pos < boundary_pos < stop:
-                if boundary_pos < limit_pos:
-                    return self._window_to_boundary(boundary_pos)
-                stop, marker_free = boundary_pos, True
-        if min(limit_pos, stop) >= len(text):
-            return _ScanWindow(text, 0, stop, marker_free)
-        if stop - pos > JSON_WINDOW_CHARS:
-            stop, marker_free = pos + JSON_WINDOW_CHARS, True
-        return _ScanWindow(text[pos : min(limit_pos, stop)], pos, stop, marker_free)
-
-    def _window_to_boundary(self, stop: int) -> _ScanWindow:
-        """Return the window up to a marker of a boundary. All values before the same marker share one copy of the text,
-        which is as long as necessary: a value that is cut is scanned twice."""
-        text, window = self._boundary_window
-        if text is not self._text or window.stop != stop or window.start > self._pos:
-            window = _ScanWindow(self._text[self._pos : stop], self._pos, stop, True)
-            self._boundary_window = self._text, window
-        return window
 
 
 def _take_tail(pieces: list[str], length: int) -> str:
@@ -1203,30 +964,3 @@ def _take_tail(pieces: list[str], length: int) -> str:
         tail.append(piece)
         length -= len(piece)
     return "".join(reversed(tail))
-
-
-def _json_skipper(scanner: JsonScanner, markers: MarkerSet, limit: int, boundary: CallBoundary | None) -> TextForwarder:
-    """Return a function that skips pieces inside a JSON string that `copy_json` would copy. Its arguments are those of
-    `copy_json`."""
-    searches_markers = markers.starts_like_json
-    boundary_char = boundary.first_char if boundary is not None else ""
-    skip_string_text = scanner.skip_string_text
-
-    def skip_piece(piece: str) -> bool:
-        if scanner.offset + len(piece) > limit or (searches_markers and '"' in piece):
-            return False
-        if boundary is not None and boundary_char in piece and boundary.find_partial(piece) < len(piece):
-            return False
-        return skip_string_text(piece)
-
-    def skip_pieces(pieces: list[str], joined: str) -> int:
-        # Only in a single piece it can be seen whether its end may begin a marker of the boundary.
-        is_free = len(pieces) == 1 or boundary is None or boundary_char not in joined
-        if is_free and skip_piece(joined):
-            return len(pieces)
-        count = 0
-        while count < len(pieces) - is_free and skip_piece(pieces[count]):
-            count += 1
-        return count
-
-    return skip_pieces

@@ -16,6 +16,7 @@ from interlingua.core.reply import Call
 from interlingua.errors import RenderError
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.event_sink import CallBuilder, EventSink
+from interlingua.parsing.json_copy import copy_json
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -70,8 +71,8 @@ class JsonArgumentsReader:
             return
         is_streamed = first in STREAMED_OPENERS and not call.awaits_name
         limit = sink.limits.args if is_streamed else sink.limits.held
-        marker = yield from source.copy_json(
-            call.scanner, self._all_markers, call.writer(first), limit, self._boundary, may_forward=is_streamed
+        marker = yield from copy_json(
+            source, call.scanner, self._all_markers, call.writer(first), limit, self._boundary, may_forward=is_streamed
         )
         if call.scanner.ended:
             param = (yield from source.peek(self._param_markers)) if self._param_markers else None
@@ -136,8 +137,8 @@ class JsonArgumentsReader:
         start, channel = source.offset, source.channel
         scanner = JsonScanner()
         pieces: list[str] = []
-        marker = yield from source.copy_json(
-            scanner, self._all_markers, pieces.append, sink.limits.held, self._boundary
+        marker = yield from copy_json(
+            source, scanner, self._all_markers, pieces.append, sink.limits.held, self._boundary
         )
         if scanner.ended:
             marker = yield from source.accept(self._all_markers)

@@ -19,6 +19,7 @@ from interlingua.errors import RenderError
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import Grammar, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
+from interlingua.parsing.json_copy import copy_json
 from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, is_json
 from interlingua.parsing.shapes.common.stray_text import StrayText
@@ -355,7 +356,7 @@ class FramedJsonGrammar:
         scanner = JsonScanner()
         args: list[str] = []
         limit = min(sink.limits.held, sink.limits.args)
-        marker = yield from source.copy_json(scanner, self._all_markers, args.append, limit, self._boundary)
+        marker = yield from copy_json(source, scanner, self._all_markers, args.append, limit, self._boundary)
         if scanner.ended and ((yield from source.accept(self._call_or_section_closers)) or "" in self._shape.close):
             sink.report("no-opener", f"{header!r} without its opening marker: accepted as a call")
             call = sink.start_call(self._headers.read(header, sink.offer))

@@ -16,6 +16,7 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.event_sink import CallBuilder, CallHeader, EventSink
+from interlingua.parsing.json_copy import copy_json, take_json_string
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.keys import (
     CALL_LIST_KEYS,
@@ -356,8 +357,8 @@ class CallObjectReader:
         limits = self._sink.limits
         limit = min(limits.held if self._name is None else limits.header, self._arguments_limit(first))
         scanner, self._buffered = JsonScanner(), []
-        marker = yield from self._source.copy_json(
-            scanner, self._keys.cut_markers, self._buffered.append, limit, self._keys.boundary
+        marker = yield from copy_json(
+            self._source, scanner, self._keys.cut_markers, self._buffered.append, limit, self._keys.boundary
         )
         self._buffered_size, self._buffered_ended = scanner.offset, scanner.ended
         self._end_of_arguments = "".join(self._buffered)[-MAX_ID_MEMBER_CHARS:]
@@ -378,7 +379,8 @@ class CallObjectReader:
     def _stream_arguments(self, call: CallBuilder, first: str) -> Read[bool]:
         limit = self._arguments_limit(first)
         write = self._keep_end(call.writer(first)) if self._can_get_id else call.writer(first)
-        marker = yield from self._source.copy_json(
+        marker = yield from copy_json(
+            self._source,
             call.scanner,
             self._keys.cut_markers,
             write,
@@ -406,7 +408,7 @@ class CallObjectReader:
         """Consume and return the next key or name as JSON, or as much of it as there is."""
         source, keys, limit = self._source, self._keys, self._sink.limits.header
         is_tentative = self._evidence.is_tentative
-        if not is_tentative and (string := source.take_json_string(keys.cut_markers, limit, keys.key_boundary)):
+        if not is_tentative and (string := take_json_string(source, keys.cut_markers, limit, keys.key_boundary)):
             return string
         if (yield from source.peek_after_space()) != '"':
             return ""
@@ -439,7 +441,7 @@ class CallObjectReader:
         self, scanner: JsonScanner, write: Callable[[str], None], limit: int, boundary: CallBoundary | None
     ) -> Read[bool]:
         """Copy the next value. Return False if its end is not found."""
-        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit, boundary)
+        marker = yield from copy_json(self._source, scanner, self._keys.cut_markers, write, limit, boundary)
         if marker == "":
             self._report_over_limit("a part of a possible call", limit)
         elif marker:

@@ -15,6 +15,7 @@ from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
 from interlingua.errors import RenderError
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.json_copy import copy_json
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.repeated_params import report_repeated
@@ -174,7 +175,7 @@ class TypedElements:
         A marker in a JSON string is data.
         """
         scanner = JsonScanner()
-        marker = yield from source.copy_json(scanner, self._element_markers, write, limit)
+        marker = yield from copy_json(source, scanner, self._element_markers, write, limit)
         if marker is None and scanner.ended:
             marker = yield from source.accept(self._element_markers)
             if marker is None:
