@@ -343,8 +343,10 @@ async def drain(response: aiohttp.ClientResponse) -> None:
 
     Usually only the end of the body is left and arrives at once.
     """
-    with suppress(aiohttp.ClientError, OSError, TimeoutError):
-        async with asyncio.timeout(DRAIN_TIMEOUT_SECONDS):
-            while await response.content.readany():
-                pass
-    response.close()
+    try:
+        with suppress(aiohttp.ClientError, OSError, TimeoutError):
+            async with asyncio.timeout(DRAIN_TIMEOUT_SECONDS):
+                while await response.content.readany():
+                    pass
+    finally:
+        response.close()
