@@ -12,6 +12,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
+from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
@@ -23,6 +24,7 @@ __all__ = [
     "ItemNotFound",
     "StoredExchange",
     "input_items",
+    "input_origins",
     "item_ids",
     "output_items",
     "resolve_input",
@@ -98,6 +100,8 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the stored items that were added to its input, as JSON."""
     previous: str
     conversation: str
+    origins: Origins
+    """Origins of the items in its input; [] if nothing was added to it."""
 
     @property
     def echo(self) -> Json:
@@ -137,7 +141,11 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     items, added_bytes = await _resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
+    origins: Origins = []
     history = [item for stored in chain for item in (*_read_list(stored.input), *output_items(stored))]
+    if history:
+        origins = [Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False)] * len(history)
+        origins += input_origins(body)
     if history or added_bytes:
         body = {**body, "input": [*history, *items]}
     added_bytes += sum(len(stored.input) + len(stored.response) for stored in chain)
@@ -148,6 +156,7 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
         added_bytes=added_bytes,
         previous=previous if is_known else "",
         conversation=conversation,
+        origins=origins,
     )
 
 
@@ -157,6 +166,13 @@ def input_items(body: Json) -> list[Any]:
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
     return as_list(value)
+
+
+def input_origins(body: Json) -> Origins:
+    """Return the origins of the items that `input_items` returns."""
+    if isinstance(body.get("input"), str):
+        return [Origin("input", is_same=False)]
+    return [Origin(f"input[{position}]") for position in range(len(as_list(body.get("input"))))]
 
 
 def output_items(stored: StoredResponse) -> list[Any]:
