@@ -28,6 +28,7 @@ __all__ = [
     "item_ids",
     "output_items",
     "resolve_input",
+    "resolve_references",
 ]
 
 Json = dict[str, Any]
@@ -123,8 +124,10 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     Raises:
         PreviousResponseNotFound: The previous response is not stored.
         ItemNotFound: The conversation or an item is not stored.
+        BadRequest: A field has a wrong type.
     """
-    previous, conversation = _text(body.get(PREVIOUS_ID)), _conversation_id(body)
+    _check_types(body)
+    previous, conversation = body.get(PREVIOUS_ID) or "", _conversation_id(body)
     if previous and conversation:
         raise BadRequest(CONVERSATION, f"cannot be combined with {PREVIOUS_ID}", "send one of them")
     if conversation:
@@ -138,7 +141,7 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     chain = await store.chain(owner, previous) if previous else []
     if previous and not chain and not keep_unknown:
         raise PreviousResponseNotFound(previous)
-    items, added_bytes = await _resolve_references(store, owner, input_items(body), keep_unknown)
+    items, added_bytes = await resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
     origins: Origins = []
@@ -186,10 +189,14 @@ def item_ids(input: bytes, response: Json) -> Iterable[str]:
             yield id
 
 
-async def _resolve_references(
+async def resolve_references(
     store: ResponseStore, owner: str, items: list[Any], keep_unknown: bool
 ) -> tuple[list[Any], int]:
-    """Replace references by the items that they name. Returns the items, and the size of the stored ones."""
+    """Replace references by the items that they name. Returns the items, and the size of the stored ones.
+
+    Raises:
+        ItemNotFound: An item is not stored. With `keep_unknown`, its reference stays instead.
+    """
     ids = [str(item["id"]) for item in items if _is_reference(item)]
     if not ids:
         return items, 0
@@ -215,13 +222,21 @@ def _is_reference(item: Any) -> bool:
     )
 
 
+def _check_types(body: Json) -> None:
+    """Raise BadRequest if a field that the gateway reads itself has a wrong type. Null stands for a missing field."""
+    for field in ("store", "background"):
+        if not isinstance(body.get(field), bool | None):
+            raise BadRequest(field, "should be true or false")
+    if not isinstance(body.get(PREVIOUS_ID), str | None):
+        raise BadRequest(PREVIOUS_ID, "should be the id of a response")
+    conversation = body.get(CONVERSATION)
+    if conversation is not None and not isinstance(as_dict(conversation).get("id", conversation), str):
+        raise BadRequest(CONVERSATION, "should be the id of a conversation, or an object with its id")
+
+
 def _conversation_id(body: Json) -> str:
     value = body.get(CONVERSATION)
-    return _text(value.get("id")) if isinstance(value, dict) else _text(value)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return str(value["id"]) if isinstance(value, dict) else value or ""
 
 
 def _read_list(data: bytes) -> list[Any]:
