@@ -108,6 +108,12 @@ class BadRequest(BadInput):
         self.code = code
         """Machine-readable error code, for clients that handle specific codes."""
 
+    def move_to(self, path: str) -> None:
+        """Name another field: the request was changed before it was read."""
+        message = str(self).removeprefix(f"{self.path}: ")
+        self.path = path
+        self.args = (f"{path}: {message}" if path else message,)
+
 
 class UnknownModel(BadRequest):
     status = 404

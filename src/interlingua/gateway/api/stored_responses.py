@@ -9,16 +9,22 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.coerce import as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
-from interlingua.gateway.http.error_responses import NotFound
-from interlingua.gateway.http.request_body import decode_body, read_body
+from interlingua.gateway.http.error_responses import NotFound, TooLarge
+from interlingua.gateway.http.memory_budget import COPIES
+from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.response_store.background_stream import current_response, follow_events
 from interlingua.gateway.response_store.store import Conversation, ResponseStore, StoredResponse
-from interlingua.gateway.response_store.stored_exchange import ItemNotFound, item_ids, output_items
+from interlingua.gateway.response_store.stored_exchange import (
+    ItemNotFound,
+    item_ids,
+    output_items,
+    resolve_references,
+)
 from interlingua.gateway.state import GatewayState
 
 __all__ = ["Conversations", "StoredResponses"]
@@ -26,6 +32,7 @@ __all__ = ["Conversations", "StoredResponses"]
 Json = dict[str, Any]
 
 DEFAULT_PAGE_ITEMS, MAX_PAGE_ITEMS = 20, 100
+ITEMS = "items"
 
 
 class StoredResponses:
@@ -105,18 +112,23 @@ class Conversations:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         store, owner = locate_store(self._gateway, request)
-        limits = self._gateway.config.settings.limits
         with closing(self._gateway.memory_budget.open_share()) as memory:
+            limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
             data = await read_body(request, limits, memory)
-            body = decode_body(data, limits) if data else {}
+            body = await RequestBody(data or b"{}", limits, ITEMS).decode_in_thread(owner, work_threads, memory)
+            metadata = encode_json(_read_metadata(body))
+            items, added_bytes = await resolve_references(store, owner, _read_items(body), keep_unknown=False)
+            if added_bytes > limits.body:
+                raise TooLarge(f"the items of the conversation are larger than {limits.body:,} bytes (limits.body)")
+            memory.grow(COPIES * added_bytes)
+            items_json = await work_threads.run(owner, len(data) + added_bytes, encode_json, items)
         id, created, latest = f"conv_{uuid4().hex}", time.time(), ""
-        if items := as_list(body.get("items")):
+        if items:
             latest = f"resp_{uuid4().hex}"
             first = StoredResponse(
-                id=latest, status="completed", created=created, input=encode_json(items), response=b'{"output":[]}'
+                id=latest, status="completed", created=created, input=items_json, response=b'{"output":[]}'
             )
             await store.save(owner, first, item_ids(first.input, {}))
-        metadata = encode_json(as_dict(body.get("metadata")))
         conversation = Conversation(id=id, latest=latest, created=created, metadata=metadata)
         await store.save_conversation(owner, conversation)
         return _json_response(_conversation_object(conversation))
@@ -160,6 +172,26 @@ def locate_store(gateway: GatewayState, request: web.Request) -> tuple[ResponseS
     return gateway.response_store, owner
 
 
+def _read_items(body: Json) -> list[Any]:
+    items = [] if body.get(ITEMS) is None else body[ITEMS]
+    if not isinstance(items, list):
+        raise BadRequest(ITEMS, "should be a list of items")
+    position = next((n for n, item in enumerate(items) if not isinstance(item, dict)), None)
+    if position is not None:
+        raise BadRequest(f"{ITEMS}[{position}]", "should be an object")
+    return items
+
+
+def _read_metadata(body: Json) -> Json:
+    metadata = {} if body.get("metadata") is None else body["metadata"]
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata", "should be an object with texts")
+    key = next((key for key, value in metadata.items() if not isinstance(value, str)), None)
+    if key is not None:
+        raise BadRequest(f"metadata.{key}", "should be a text")
+    return metadata
+
+
 def _conversation_object(conversation: Conversation) -> bytes:
     metadata = read_full_object(conversation.metadata)
     fields = {"id": conversation.id, "object": "conversation", "created_at": int(conversation.created)}
@@ -173,7 +205,10 @@ def _is_background(stored: StoredResponse) -> bool:
 def list_page(items: list[Json], request: web.Request) -> Json:
     """Return the page of a list that the query asks for: `order`, `after` and `limit`."""
     query = request.query
-    if query.get("order", "desc") == "desc":
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise BadRequest("order", "should be asc or desc")
+    if order == "desc":
         items = items[::-1]
     if after := query.get("after"):
         position = next((n for n, item in enumerate(items) if item["id"] == after), None)

@@ -23,8 +23,9 @@ from interlingua.core.options import Options
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.relay.relay import Relay
-from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items
+from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items, input_origins
 from interlingua.gateway.state import GatewayState
 from interlingua.translation.exchange import empty_reply
 
@@ -157,18 +158,21 @@ class _Session:
         self._last = None  # until this response is complete: a failed one cannot be continued, nor what it continued
         items = [*last.items, *input_items(body)] if last is not None else input_items(body)
         echo: Json = {}
+        origins: Origins = []
         if last is not None:
             _check_call_outputs(items)
             echo = {PREVIOUS_ID: last.id}
             if not last.is_stored:
+                origins = [Origin(PREVIOUS_ID, is_same=False)] * len(last.items) + input_origins(body)
                 body = {key: value for key, value in body.items() if key != PREVIOUS_ID} | {"input": items}
         if event.get("generate") is False:
             await self._acknowledge(body, items, echo)
         else:
-            await self._relay(body, items, echo)
+            await self._relay(body, items, echo, origins)
 
-    async def _relay(self, body: Json, items: list[Any], echo: Json) -> None:
+    async def _relay(self, body: Json, items: list[Any], echo: Json, origins: Origins) -> None:
         stream = _WebSocketStream(self._request, encode_json({**body, "stream": True}), self._socket, echo)
+        stream.origins = origins
         await Relay(self._gateway, self._request, self._wire, stream).run()
         if stream.final_response is not None:
             output = as_list(stream.final_response.get("output"))

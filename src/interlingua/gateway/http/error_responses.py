@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from interlingua.common.jsontext.codec import encode_json
-from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.errors import InterlinguaError
 from interlingua.gateway.observability.exchange_record import FailedAttempt
 from interlingua.translation.upstream_errors import CONTEXT_LENGTH_CODE, SHOULD_RETRY_HEADER, UpstreamFailed
 from interlingua.wires import get_wire
@@ -95,7 +95,7 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
         message=f"{error} ({error.hint})" if error.hint else str(error),
         request_id=id,
         code=getattr(error, "code", ""),
-        param=error.path if isinstance(error, BadRequest) else None,
+        param=getattr(error, "path", None),
         is_rejection=not isinstance(error, UpstreamFailed | NotFound),
     )
     return encode_json(api.error_body(http_error))

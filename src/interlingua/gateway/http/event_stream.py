@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from interlingua.gateway.http.field_origins import Origins
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.wires.streaming.sse import SseDecoder
 
@@ -30,6 +31,8 @@ class EventStream(ResponseStream):
         """Fields of the client's request that `body` lacks or changes, and that the response repeats."""
         self.reply_id = reply_id
         """Id of the response without its prefix; empty if the gateway chooses one."""
+        self.origins: Origins = []
+        """Origins of the items in `body`, in the client's request."""
         self.save: SaveResponse | None = None
         """Stores the response, before its final event is delivered; None if it is not stored."""
 

@@ -19,9 +19,10 @@ from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.http.field_origins import Origins
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID, input_items
+from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID, input_items, input_origins
 from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.wires import get_wire
 from interlingua.wires.streaming.sse import encode_event
@@ -53,6 +54,7 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     """
     request = summary_request(client_request.body.decode())
     stream = SummaryStream(client.request, request, repeated_fields(client_request))
+    stream.origins = summary_origins(client_request.body.decode())
     async with client.early_keepalive() if client_request.stream else nullcontext():
         await client.relay_to(stream).run()
     response = compacted_response(stream.final_response(), client_request.seal_key)
@@ -71,6 +73,8 @@ class SummaryFailed(InterlinguaError):
         super().__init__(f"cannot summarise the conversation: {error.get('message', '')}")
         self.status = status
         self.code = str(error.get("code") or "")
+        self.path = error.get("param")
+        """Field of the client's request that the error is about; None if there is none."""
 
 
 class SummaryStream(EventStream):
@@ -160,6 +164,12 @@ def summary_request(body: Json) -> Json:
     kept = {key: value for key, value in body.items() if key not in _REPLACED_FIELDS}
     choice = {"tool_choice": "none"} if body.get("tools") else {}
     return {**kept, **choice, "input": [*items, _message(SUMMARY_PROMPT)], "stream": True, "store": False}
+
+
+def summary_origins(body: Json) -> Origins:
+    """Return the origins of the items in `summary_request`, but for the last one, which is the gateway's own."""
+    located = zip(input_items(body), input_origins(body), strict=True)
+    return [origin for item, origin in located if as_dict(item).get("type") != TRIGGER]
 
 
 def compacted_response(response: Json, key: bytes) -> Json:

@@ -7,6 +7,7 @@ import msgspec
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.field_origins import Origin, Origins, name_client_field
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.relay.compaction import has_compaction, is_triggered, refers_to_state, unseal_summaries
@@ -15,6 +16,7 @@ from interlingua.gateway.response_store.store import ResponseStore
 from interlingua.gateway.response_store.stored_exchange import StoredExchange, resolve_input
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import ActiveConfig, GatewayState
+from interlingua.wires import get_wire
 from interlingua.wires.http_api import HttpApi
 
 __all__ = ["ConversationState", "StatefulRequest"]
@@ -26,6 +28,8 @@ class StatefulRequest(msgspec.Struct, frozen=True, kw_only=True):
     client_request: ClientRequest
     stored_exchange: StoredExchange | None
     """Stores its response; None if that is not stored."""
+    origins: Origins
+    """Origins of the items in its conversation; [] if they are those of the client's request."""
     compacts: bool
     """The client wants a summary of the conversation instead of a reply."""
 
@@ -81,19 +85,32 @@ class ConversationState:
         if not client_request.body.is_decoded:  # it refers to nothing, and nothing is stored
             if self._store is not None and not has_same_wire:
                 client_request.body.drop("store")
-            return StatefulRequest(client_request=client_request, stored_exchange=None, compacts=self._compacts)
-        stored_exchange = None
+            return StatefulRequest(
+                client_request=client_request, stored_exchange=None, origins=[], compacts=self._compacts
+            )
+        stored_exchange, origins = None, list[Origin]()
         if self._store is not None:
-            client_request, stored_exchange = await self._add_history(self._store, client_request, has_same_wire)
+            client_request, stored_exchange, origins = await self._add_history(
+                self._store, client_request, has_same_wire
+            )
         compacts = self._compacts
         if self._api.compact_path:
-            compacts = self._read_compaction(client_request, has_same_wire)
-        return StatefulRequest(client_request=client_request, stored_exchange=stored_exchange, compacts=compacts)
+            try:
+                compacts = self._read_compaction(client_request, has_same_wire)
+            except BadRequest as error:
+                name_client_field(error, get_wire(client_request.wire).TRAITS.conversation_field, origins)
+                raise
+        return StatefulRequest(
+            client_request=client_request, stored_exchange=stored_exchange, origins=origins, compacts=compacts
+        )
 
     async def _add_history(
         self, store: ResponseStore, client_request: ClientRequest, has_same_wire: bool
-    ) -> tuple[ClientRequest, StoredExchange | None]:
-        """Add what the request continues to its input. Returns the request, and what stores its response."""
+    ) -> tuple[ClientRequest, StoredExchange | None, Origins]:
+        """Add what the request continues to its input.
+
+        Returns: the request, what stores its response, and the origins of the items in its input.
+        """
         body, owner = client_request.body.decode(), self._config.owner_for(client_request.client_id)
         resolved = await resolve_input(store, owner, body, keep_unknown=has_same_wire)
         body_size = client_request.body_size + resolved.added_bytes
@@ -121,7 +138,8 @@ class ConversationState:
         if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
             client_request.body.drop("store")
         echo = {**resolved.echo, "store": stored_exchange is not None, **client_request.echo}
-        return msgspec.structs.replace(client_request, body_size=body_size, echo=echo), stored_exchange
+        client_request = msgspec.structs.replace(client_request, body_size=body_size, echo=echo)
+        return client_request, stored_exchange, resolved.origins
 
     def _read_compaction(self, client_request: ClientRequest, has_same_wire: bool) -> bool:
         """Read the sealed summaries in the input. Returns whether the client wants a new one."""

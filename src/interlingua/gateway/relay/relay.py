@@ -28,6 +28,7 @@ from interlingua.gateway.http.error_responses import (
     returned_headers,
 )
 from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.http.field_origins import Origins, name_client_field, trace_origins
 from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
@@ -96,6 +97,7 @@ class Relay:
         "_gateway",
         "_memory",
         "_observer",
+        "_origins",
         "_recording",
         "_reply",
         "_request",
@@ -134,11 +136,16 @@ class Relay:
         self._body_size = 0  # size of the client's body in bytes
         self._memory = gateway.memory_budget.open_share()
         self._trace = NO_TRACE
+        self._origins: Origins = stream.origins if stream is not None else []
         self._task: asyncio.Task[object] | None = None
 
     @property
     def buffered_chars(self) -> int:
         return len(self._reply.translator.held) if self._reply else 0
+
+    @property
+    def _conversation_field(self) -> str:
+        return get_wire(self._wire).TRAITS.conversation_field
 
     @property
     def _redactor(self) -> Redactor:
@@ -319,6 +326,8 @@ class Relay:
         client_request, stored_exchange = resolved.client_request, resolved.stored_exchange
         self._body_size = client_request.body_size
         self._compacts, self._stored_exchange = resolved.compacts, stored_exchange
+        if resolved.origins:
+            self._origins = trace_origins(resolved.origins, self._conversation_field, self._origins)
         if stored_exchange is not None and client_request.body.get("background") is not True:
             if self._event_stream is None:
                 self._stream = RecordingStream(self._request, stored_exchange.save)
@@ -336,7 +345,7 @@ class Relay:
         self._memory.resize(COPIES * len(data))
         if self._observer:
             self._observer.on_request(self._request.headers, data)
-        body = RequestBody(data, limits, get_wire(self._wire).TRAITS.conversation_field)
+        body = RequestBody(data, limits, self._conversation_field)
         await work_threads.scan(client_id, len(data), body.scan)
         if body.undecoded is None or (
             state is not None and await work_threads.scan(client_id, len(data), state.may_concern, body)
@@ -526,6 +535,8 @@ class Relay:
         """Send the error: as an error response, or as the last frame of a stream that has already started."""
         if self._recording is not None:
             self._recording.on_failure(error)
+        if isinstance(error, BadRequest):
+            name_client_field(error, self._conversation_field, self._origins)
         self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
@@ -583,6 +594,7 @@ class Relay:
 
     def relay_to(self, stream: EventStream) -> Relay:
         counted_request, self._counted_request = self._counted_request, None
+        stream.origins = trace_origins(stream.origins, self._conversation_field, self._origins) or self._origins
         return Relay(self._gateway, self._request, self._wire, stream, counted_request)
 
     def early_keepalive(self) -> EarlyKeepAlive:

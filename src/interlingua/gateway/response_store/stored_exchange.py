@@ -12,6 +12,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
+from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
@@ -23,9 +24,11 @@ __all__ = [
     "ItemNotFound",
     "StoredExchange",
     "input_items",
+    "input_origins",
     "item_ids",
     "output_items",
     "resolve_input",
+    "resolve_references",
 ]
 
 Json = dict[str, Any]
@@ -98,6 +101,8 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the stored items that were added to its input, as JSON."""
     previous: str
     conversation: str
+    origins: Origins
+    """Origins of the items in its input; [] if nothing was added to it."""
 
     @property
     def echo(self) -> Json:
@@ -119,8 +124,10 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     Raises:
         PreviousResponseNotFound: The previous response is not stored.
         ItemNotFound: The conversation or an item is not stored.
+        BadRequest: A field has a wrong type.
     """
-    previous, conversation = _text(body.get(PREVIOUS_ID)), _conversation_id(body)
+    _check_types(body)
+    previous, conversation = body.get(PREVIOUS_ID) or "", _conversation_id(body)
     if previous and conversation:
         raise BadRequest(CONVERSATION, f"cannot be combined with {PREVIOUS_ID}", "send one of them")
     if conversation:
@@ -134,10 +141,14 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     chain = await store.chain(owner, previous) if previous else []
     if previous and not chain and not keep_unknown:
         raise PreviousResponseNotFound(previous)
-    items, added_bytes = await _resolve_references(store, owner, input_items(body), keep_unknown)
+    items, added_bytes = await resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
+    origins: Origins = []
     history = [item for stored in chain for item in (*_read_list(stored.input), *output_items(stored))]
+    if history:
+        origins = [Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False)] * len(history)
+        origins += input_origins(body)
     if history or added_bytes:
         body = {**body, "input": [*history, *items]}
     added_bytes += sum(len(stored.input) + len(stored.response) for stored in chain)
@@ -148,6 +159,7 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
         added_bytes=added_bytes,
         previous=previous if is_known else "",
         conversation=conversation,
+        origins=origins,
     )
 
 
@@ -157,6 +169,13 @@ def input_items(body: Json) -> list[Any]:
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
     return as_list(value)
+
+
+def input_origins(body: Json) -> Origins:
+    """Return the origins of the items that `input_items` returns."""
+    if isinstance(body.get("input"), str):
+        return [Origin("input", is_same=False)]
+    return [Origin(f"input[{position}]") for position in range(len(as_list(body.get("input"))))]
 
 
 def output_items(stored: StoredResponse) -> list[Any]:
@@ -170,10 +189,14 @@ def item_ids(input: bytes, response: Json) -> Iterable[str]:
             yield id
 
 
-async def _resolve_references(
+async def resolve_references(
     store: ResponseStore, owner: str, items: list[Any], keep_unknown: bool
 ) -> tuple[list[Any], int]:
-    """Replace references by the items that they name. Returns the items, and the size of the stored ones."""
+    """Replace references by the items that they name. Returns the items, and the size of the stored ones.
+
+    Raises:
+        ItemNotFound: An item is not stored. With `keep_unknown`, its reference stays instead.
+    """
     ids = [str(item["id"]) for item in items if _is_reference(item)]
     if not ids:
         return items, 0
@@ -199,13 +222,21 @@ def _is_reference(item: Any) -> bool:
     )
 
 
+def _check_types(body: Json) -> None:
+    """Raise BadRequest if a field that the gateway reads itself has a wrong type. Null stands for a missing field."""
+    for field in ("store", "background"):
+        if not isinstance(body.get(field), bool | None):
+            raise BadRequest(field, "should be true or false")
+    if not isinstance(body.get(PREVIOUS_ID), str | None):
+        raise BadRequest(PREVIOUS_ID, "should be the id of a response")
+    conversation = body.get(CONVERSATION)
+    if conversation is not None and not isinstance(as_dict(conversation).get("id", conversation), str):
+        raise BadRequest(CONVERSATION, "should be the id of a conversation, or an object with its id")
+
+
 def _conversation_id(body: Json) -> str:
     value = body.get(CONVERSATION)
-    return _text(value.get("id")) if isinstance(value, dict) else _text(value)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return str(value["id"]) if isinstance(value, dict) else value or ""
 
 
 def _read_list(data: bytes) -> list[Any]:

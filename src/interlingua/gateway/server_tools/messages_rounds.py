@@ -12,6 +12,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import read_value_envelope, write_value_envelope
 from interlingua.core.tools import NO_TOOL_FOUND_TEXT, Tool
+from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.server_tools.citations import find_citations
 from interlingua.gateway.server_tools.server_tool import (
     ERROR_TEXT,
@@ -124,6 +125,7 @@ class MessagesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
+        self.origins: Origins = []
 
     def start_round(self) -> Json:
         self._first_index = len(self._content)
@@ -132,10 +134,12 @@ class MessagesRounds:
         messages = as_list(self._body.get("messages"))
         if self._content:
             messages = [*messages, {"role": "assistant", "content": self._content}]
+        located = list(self._messages_for_model(messages))
+        self.origins = [origin for origin, _ in located]
         request = {
             **self._body,
             "stream": True,
-            "messages": list(self._messages_for_model(messages)),
+            "messages": [message for _, message in located],
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         if self._first_index and as_dict(request.get("tool_choice")).get("type") in _FORCED_CHOICES:
@@ -151,28 +155,33 @@ class MessagesRounds:
             return definition
         return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
-    def _messages_for_model(self, messages: list[Any]) -> Iterator[Json]:
-        """Yield the conversation with a call and a result in the place of each block of a server-run tool."""
+    def _messages_for_model(self, messages: list[Any]) -> Iterator[tuple[Origin, Json]]:
+        """Yield the conversation with a call and a result in the place of each block of a server-run tool.
+
+        Yields: the origin of a message, and the message.
+        """
         results: list[Json] = []  # of the message before
-        for message in map(as_dict, messages):
+        for position, given in enumerate(messages):
+            message, origin = as_dict(given), Origin(f"messages[{position}]")
+            changed = origin._replace(is_same=False)
             content, role = message.get("content"), message.get("role")
             if results and role == "user":
                 blocks = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
-                message = {**message, "content": [*results, *blocks]}
+                message, origin = {**message, "content": [*results, *blocks]}, changed
             elif results:
-                yield {"role": "user", "content": results}
+                yield changed, {"role": "user", "content": results}
             results = []
             if role != "assistant" or not isinstance(content, list):
-                yield message
+                yield origin, message
                 continue
             *turns, (last, results) = self._split_turns(content)
             for blocks, turn_results in turns:
-                yield {**message, "content": blocks}
-                yield {"role": "user", "content": turn_results}
+                yield changed, {**message, "content": blocks}
+                yield changed, {"role": "user", "content": turn_results}
             if last:
-                yield {**message, "content": last}
+                yield changed if turns else origin, {**message, "content": last}
         if results:
-            yield {"role": "user", "content": results}
+            yield changed, {"role": "user", "content": results}
 
     def _split_turns(self, content: list[Any]) -> list[tuple[list[Json], list[Json]]]:
         """Divide the blocks of the model after each result of a server-run tool. Returns blocks, and the results."""

@@ -11,6 +11,7 @@ from interlingua.common.jsontext.codec import encode_json, read_full_object, wri
 from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
 from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.server_tools.citations import Citation, find_citations
 from interlingua.gateway.server_tools.server_tool import (
     ERROR_TEXT,
@@ -34,6 +35,8 @@ SEAL_PURPOSE = "web_search_call"
 RESULTS_NOT_KEPT = "[the results of this search are not kept; search again if you need them]"
 """Result of a web search in an earlier reply whose sealed results the client has not sent back."""
 
+_SEALED = object()
+"""Stands for an item with the sealed results of a search."""
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FINAL_TYPES = ("response.completed", "response.incomplete")
 _FAILED_TYPES = ("response.failed", "error")
@@ -85,7 +88,7 @@ class ResponsesRounds:
         given = body.get("input")
         items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
         self._given_items, self._result_texts = _unseal_results(items, seal_key, max_seal_bytes)
-        """The conversation, and the results of its searches, by the id of their item."""
+        """The conversation, with `_SEALED` in the place of sealed results, and these by the id of the search."""
         self._seal_key = seal_key
         self._pages: list[Page] = []  # that this reply has found
         self._annotations: dict[tuple[object, object], list[Json]] = {}  # of texts, by item and part
@@ -100,21 +103,29 @@ class ResponsesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
+        self.origins: Origins = []
 
     def start_round(self) -> Json:
         self._first_index = len(self._items)
         self.calls, self.needs_client, self.is_complete = [], False, False
+        located = list(_items_for_model([*self._given_items, *self._items], self._result_texts))
+        self.origins = [self._origin(position, is_same=is_same) for position, is_same, _ in located]
         request = {
             **self._body,
             "stream": True,
             "store": False,
-            "input": list(_items_for_model([*self._given_items, *self._items], self._result_texts)),
+            "input": [item for _, _, item in located],
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         choice = request.get("tool_choice")
         if self._first_index and (choice == "required" or isinstance(choice, dict)):
             request["tool_choice"] = "auto"
         return request
+
+    def _origin(self, position: int, *, is_same: bool) -> Origin:
+        """Return the origin of an item of this conversation: `input`, if it is no item of the client's request."""
+        is_given = position < len(self._given_items) and not isinstance(self._body.get("input"), str)
+        return Origin(f"input[{position}]", is_same) if is_given else Origin("input", is_same=False)
 
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
@@ -332,7 +343,10 @@ def _url_citation(citation: Citation) -> Json:
 
 
 def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[Any], dict[str, str]]:
-    """Return the items without sealed results, and the results by the id of their search. Raises TooLarge."""
+    """Return the items with `_SEALED` in the place of sealed results, and the results by the id of their search.
+
+    Raises TooLarge.
+    """
     others: list[Any] = []
     texts: dict[str, str] = {}
     searches = 0  # whose results have not come yet: the thinking of the model is not read here
@@ -348,6 +362,7 @@ def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[
             results = read_full_object(value.value) or {}
             texts[str(results.get("id"))] = str(results.get("results"))
             searches -= 1
+            others.append(_SEALED)
             continue
         others.append(item)
         if fields.get("type") == "web_search_call":
@@ -357,8 +372,10 @@ def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[
     return others, texts
 
 
-def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Iterator[Any]:
+def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Iterator[tuple[int, bool, Any]]:
     """Yield the conversation with searches as a client would have run them: these have an id that joins them.
+
+    Yields: the position of an item, whether it is the same in the conversation, and the item.
 
     Args:
         items: The items of the conversation.
@@ -369,13 +386,14 @@ def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Itera
         kind = item.get("type") if isinstance(item, dict) and item.get("execution") == "server" else None
         if kind == "tool_search_call":
             open_ids.append(str(item.get("call_id") or f"call_{item.get('id') or position}"))
-            yield {**item, "execution": "client", "call_id": open_ids[-1]}
+            yield position, False, {**item, "execution": "client", "call_id": open_ids[-1]}
         elif kind == "tool_search_output" and open_ids:
-            yield {**item, "execution": "client", "call_id": open_ids.popleft()}
+            yield position, False, {**item, "execution": "client", "call_id": open_ids.popleft()}
         elif isinstance(item, dict) and item.get("type") == "web_search_call":
             id = str(item.get("id") or f"ws_{position}")
             arguments = write_json({"query": as_dict(item.get("action")).get("query")})
-            yield {"type": "function_call", "call_id": id, "name": WEB_SEARCH, "arguments": arguments}
-            yield {"type": "function_call_output", "call_id": id, "output": result_texts.get(id, RESULTS_NOT_KEPT)}
-        else:
-            yield item
+            results = result_texts.get(id, RESULTS_NOT_KEPT)
+            yield position, False, {"type": "function_call", "call_id": id, "name": WEB_SEARCH, "arguments": arguments}
+            yield position, False, {"type": "function_call_output", "call_id": id, "output": results}
+        elif item is not _SEALED:
+            yield position, True, item

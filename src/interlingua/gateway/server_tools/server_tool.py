@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from interlingua.core.tools import Tool
+from interlingua.gateway.http.field_origins import Origins
 
 __all__ = [
     "ERROR_TEXT",
@@ -111,6 +112,9 @@ class Rounds(Protocol):
     """True if the reply of this round has ended."""
     has_failed: bool
     """True if it has ended with an error, which is sent."""
+
+    origins: Origins
+    """Origins of the items in the conversation of this round, in the client's request."""
 
     def start_round(self) -> Json:
         """Return the request of the next round, in the client's API: with all that was replied so far."""
