@@ -5,6 +5,8 @@ from __future__ import annotations
 from interlingua.dialects.native_text import parse
 from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
+from interlingua.verification.attribution import Attribution
+from interlingua.verification.attribution.token_counts import TokenRatio, native_size
 from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
@@ -39,6 +41,9 @@ MIN_TOKENS_OF_TOOLS = 20
 MAX_ERROR_CHARS = 160
 RATE_LIMIT_HINT = "try again later, or with --parallel 1"
 RIGHT_CALL = "the call is right"
+CORRECTED = "works with Interlingua"
+MIN_TOKENS_AT_LIMIT = MAX_REPLY_TOKENS * 9 // 10
+"""Tokens from which on a reply has reached the limit: counts of servers differ a little."""
 UNPARSED = {"skip_special_tokens": False}
 """Fields with which vLLM and SGLang send special tokens as text."""
 
@@ -64,7 +69,9 @@ def _fix_for_status(recording: Recording) -> str:
 
 
 def _is_too_short(observation: Observation) -> bool:
-    return observation.reply.finish_reason in LENGTH_REASONS
+    """Return whether the reply has used all tokens that the request allows. Some providers end replies earlier."""
+    tokens = observation.reply.output_tokens
+    return observation.reply.finish_reason in LENGTH_REASONS and (not tokens or tokens >= MIN_TOKENS_AT_LIMIT)
 
 
 async def check_stream(probe: Probe) -> CheckResult:
@@ -110,29 +117,34 @@ async def check_calls(probe: Probe) -> list[CheckResult]:
 
 async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
     judgement = judge(observation, sample)
-    facts, dialect = probe.target.facts, probe.dialect.name
-    flags = parser_flags(facts.engine, dialect)
-    fix = (
-        f"works with Interlingua; for other clients start the server with {flags}"
-        if flags
-        else "works with Interlingua"
-    )
     if judgement.is_right:
         return _right_call(probe, name)
     if _is_too_short(observation):
         return odd(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged")
     refusal = recognize_refusal(observation.recording.status, observation.reply.error)
     if refusal is not None and refusal.kind == "no-tool-parser":
-        return odd(name, "the server has no tool parser, and refuses tools", fix)
+        return odd(name, "the server has no tool parser, and refuses tools", _fix_for_corrected(probe, "engine-parser"))
     if not observation.recording.is_success:
         return wrong(name, f"a request with tools fails: {describe_error(observation)}")
-    if judge_corrected(observation, sample).is_right:
-        place = "as text" if len(observation.corrected.calls) > len(observation.reply.calls) else "damaged"
-        return odd(name, f"the call arrives {place}: {judgement.failures[0].message}", fix)
     attribution = await probe.explain(sample, observation)
+    if judge_corrected(observation, sample).is_right:
+        return _corrected_call(probe, observation, attribution, name)
+    return _lost_call(probe, attribution, name)
+
+
+def _corrected_call(probe: Probe, observation: Observation, attribution: Attribution, name: str) -> CheckResult:
+    is_text = attribution.cause == "engine-parser" and len(observation.corrected.calls) > len(observation.reply.calls)
+    place = "as text" if is_text else "damaged"
+    message = f"the call arrives {place}: {attribution.reasons[0]}"
+    return odd(name, message, _fix_for_corrected(probe, attribution.cause))
+
+
+def _lost_call(probe: Probe, attribution: Attribution, name: str) -> CheckResult:
+    facts = probe.target.facts
     failure, *evidence = attribution.reasons
     label = "Cause" if attribution.confidence == "certain" else "Likely cause"
     explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
+    flags = parser_flags(facts.engine, probe.dialect.name)
     return wrong(name, explained, _fix_for(attribution.cause, facts.engine, flags))
 
 
@@ -143,6 +155,16 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
         message = f"right, but the tool parser is {facts.tool_parser!r}"
         return odd(name, message, f"for this model use --tool-call-parser {expected}")
     return ok(name, RIGHT_CALL)
+
+
+def _fix_for_corrected(probe: Probe, cause: str) -> str:
+    """Return what helps other clients if Interlingua delivers the right calls."""
+    facts = probe.target.facts
+    flags = parser_flags(facts.engine, probe.dialect.name)
+    if cause == "engine-parser":
+        return f"works with Interlingua; for other clients start the server with {flags}" if flags else CORRECTED
+    others = "update the server" if facts.engine else "report it to the provider"
+    return f"{CORRECTED}; for other clients look for a proxy that changes replies, or {others}"
 
 
 def _fix_for(cause: str, engine: str, flags: str) -> str:
@@ -225,16 +247,30 @@ def _choice_problem(mode: str, failure: Failure) -> str:
 
 
 async def check_parallel(probe: Probe) -> CheckResult:
+    """Check that two calls arrive in one reply."""
+    name = "parallel calls"
     observation = await probe.ask(PARALLEL, stream=True)
     judgement = judge(observation, PARALLEL)
     if judgement.is_right:
-        return ok("parallel calls", "two calls in one reply")
+        return ok(name, "two calls in one reply")
     if not observation.recording.is_success:
-        return odd("parallel calls", f"not tried: {describe_error(observation)}")
+        return odd(name, f"not tried: {describe_error(observation)}")
     if _is_too_short(observation):
-        return skipped("parallel calls", f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+        return skipped(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+    is_missing = judgement.failures[0].kind == "missing-call"
+    ratio = await _measure_ratio(probe) if is_missing else None
+    attribution = await probe.explain(PARALLEL, observation, ratio)
     if judge_corrected(observation, PARALLEL).is_right:
-        return odd("parallel calls", f"damaged: {judgement.failures[0].message}", "Interlingua corrects it")
-    if judgement.failures[0].kind == "missing-call":
-        return odd("parallel calls", "the model makes one call at a time", "agents work, with more turns")
-    return odd("parallel calls", judgement.failures[0].message)
+        return _corrected_call(probe, observation, attribution, name)
+    if attribution.cause != "model":
+        return _lost_call(probe, attribution, name)
+    if is_missing:
+        return odd(name, "the model makes one call at a time", "agents work, with more turns")
+    return odd(name, f"{judgement.failures[0].message}. Likely cause: model", "run `interlingua verify` for details")
+
+
+async def _measure_ratio(probe: Probe) -> TokenRatio | None:
+    """Return the tokens of a call for each byte, with which the tokens of two calls are compared."""
+    observation = await probe.ask(CALL, stream=True)
+    tokens, size = observation.reply.output_tokens, native_size(observation.reply, probe.dialect)
+    return TokenRatio(tokens / size) if tokens and judge(observation, CALL).is_right else None

@@ -31,6 +31,7 @@ __all__ = [
     "short_name",
 ]
 
+UNREADABLE = "the reply is not JSON"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 
@@ -68,6 +69,8 @@ async def check_thinking_replay(probe: Probe) -> CheckResult:
 
 async def check_images(probe: Probe) -> CheckResult:
     observation = await probe.ask(IMAGE, stream=False)
+    if observation.reply.unreadable_events:
+        return skipped("images", UNREADABLE)
     if observation.recording.is_success:
         is_seen = "red" in observation.reply.text.lower()
         return ok(
@@ -83,6 +86,8 @@ async def check_structured_output(probe: Probe) -> list[CheckResult]:
     observation = await probe.ask(JSON_ANSWER, stream=False)
     if not observation.recording.is_success:
         checks.append(odd("JSON schema", f"refused: {describe_error(observation)}"))
+    elif observation.reply.unreadable_events:
+        checks.append(skipped("JSON schema", UNREADABLE))
     elif observation.reply.finish_reason in LENGTH_REASONS:
         checks.append(skipped("JSON schema", "the reply is too long to be judged"))
     elif "answer" in (read_full_object(observation.corrected.text.strip()) or {}):
