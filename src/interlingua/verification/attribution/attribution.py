@@ -64,7 +64,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     """The evidence, in words."""
     raw_text: str = ""
-    """What the model wrote, or what the server delivered, as far as it is known."""
+    """Text that the model wrote or the server delivered, as far as it is known."""
 
 
 def attribute(

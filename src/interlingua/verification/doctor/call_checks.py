@@ -7,7 +7,7 @@ from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.attribution import Attribution
 from interlingua.verification.attribution.token_counts import TokenRatio, native_size
-from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
+from interlingua.verification.doctor.check import CheckResult, odd_result, ok_result, skipped_result, wrong_result
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
 from interlingua.verification.doctor.server_checks import LOG_HINT, TRY_LATER_HINT
@@ -79,23 +79,27 @@ async def check_stream(probe: Probe) -> CheckResult:
     observation = await probe.ask(COUNTING, stream=True)
     recording, reply = observation.recording, observation.reply
     if not recording.is_success:
-        return wrong("stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording))
+        return wrong_result(
+            "stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording)
+        )
     if reply.unreadable_events:
-        return wrong("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
+        return wrong_result("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
     if reply.error:
-        return wrong("stream", reply.error)
+        return wrong_result("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
-        return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
+        return odd_result(
+            "stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it"
+        )
     if not reply.has_ended or not reply.finish_reason:
-        return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
     # The first reply of a server may come late for other reasons.
     if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
-        return odd(
+        return odd_result(
             "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
         )
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
-    return ok("stream", f"{reply.events} events, {first}{usage}")
+    return ok_result("stream", f"{reply.events} events, {first}{usage}")
 
 
 def _is_collected(probe: Probe, observation: Observation) -> bool:
@@ -120,12 +124,16 @@ async def _judge_call(probe: Probe, observation: Observation, sample: Sample, na
     if judgement.is_right:
         return _right_call(probe, name)
     if _is_too_short(observation):
-        return odd(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged")
+        return odd_result(
+            name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged"
+        )
     refusal = recognize_refusal(observation.recording.status, observation.reply.error)
     if refusal is not None and refusal.kind == "no-tool-parser":
-        return odd(name, "the server has no tool parser, and refuses tools", _fix_for_corrected(probe, "engine-parser"))
+        return odd_result(
+            name, "the server has no tool parser, and refuses tools", _fix_for_corrected(probe, "engine-parser")
+        )
     if not observation.recording.is_success:
-        return wrong(name, f"a request with tools fails: {describe_error(observation)}")
+        return wrong_result(name, f"a request with tools fails: {describe_error(observation)}")
     attribution = await probe.explain(sample, observation)
     if judge_corrected(observation, sample).is_right:
         return _corrected_call(probe, observation, attribution, name)
@@ -136,7 +144,7 @@ def _corrected_call(probe: Probe, observation: Observation, attribution: Attribu
     is_text = attribution.cause == "engine-parser" and len(observation.corrected.calls) > len(observation.reply.calls)
     place = "as text" if is_text else "damaged"
     message = f"the call arrives {place}: {attribution.reasons[0]}"
-    return odd(name, message, _fix_for_corrected(probe, attribution.cause))
+    return odd_result(name, message, _fix_for_corrected(probe, attribution.cause))
 
 
 def _lost_call(probe: Probe, attribution: Attribution, name: str) -> CheckResult:
@@ -145,7 +153,7 @@ def _lost_call(probe: Probe, attribution: Attribution, name: str) -> CheckResult
     label = "Cause" if attribution.confidence == "certain" else "Likely cause"
     explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
     flags = parser_flags(facts.engine, probe.dialect.name)
-    return wrong(name, explained, _fix_for(attribution.cause, facts.engine, flags))
+    return wrong_result(name, explained, _fix_for(attribution.cause, facts.engine, flags))
 
 
 def _right_call(probe: Probe, name: str) -> CheckResult:
@@ -153,8 +161,8 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
     expected = parser_name(facts.engine, dialect)
     if facts.tool_parser and expected and facts.tool_parser != expected:
         message = f"right, but the tool parser is {facts.tool_parser!r}"
-        return odd(name, message, f"for this model use --tool-call-parser {expected}")
-    return ok(name, RIGHT_CALL)
+        return odd_result(name, message, f"for this model use --tool-call-parser {expected}")
+    return ok_result(name, RIGHT_CALL)
 
 
 def _fix_for_corrected(probe: Probe, cause: str) -> str:
@@ -192,14 +200,14 @@ async def check_template(probe: Probe) -> CheckResult:
     without_tools = await probe.ask(CALL, stream=False, max_tokens=1, tools=None)
     tokens, base = with_tools.reply.input_tokens, without_tools.reply.input_tokens
     if not tokens or not base:
-        return skipped("tools in prompt", "the server does not count prompt tokens")
+        return skipped_result("tools in prompt", "the server does not count prompt tokens")
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         as_auto = await probe.ask(CALL, stream=False, max_tokens=1)  # some servers hide tools that may not be called
         tokens = as_auto.reply.input_tokens or tokens
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
-        return wrong("tools in prompt", message, template_advice(probe.target.facts.engine))
-    return ok("tools in prompt", f"two tools take {tokens - base} tokens")
+        return wrong_result("tools in prompt", message, template_advice(probe.target.facts.engine))
+    return ok_result("tools in prompt", f"two tools take {tokens - base} tokens")
 
 
 async def check_special_tokens(probe: Probe) -> CheckResult:
@@ -207,17 +215,17 @@ async def check_special_tokens(probe: Probe) -> CheckResult:
     engine, tokens = probe.target.facts.engine, probe.dialect.tokens
     if engine not in ("vllm", "sglang") or not tokens:
         reason = "only vLLM and SGLang can be asked for them" if tokens else "the dialect has none, or is unknown"
-        return skipped("special tokens", reason)
+        return skipped_result("special tokens", reason)
     observation = await probe.ask(CALL, stream=False, extra=UNPARSED, tool_choice="none")
     if not observation.recording.is_success:
-        return odd("special tokens", f"a request for raw text fails: {describe_error(observation)}")
+        return odd_result("special tokens", f"a request for raw text fails: {describe_error(observation)}")
     text = observation.reply.reasoning + observation.reply.text
     if parse(text, probe.dialect, offered_tools(CALL)).calls or any(token in text for token in tokens):
-        return ok("special tokens", "come through with skip_special_tokens: false")
+        return ok_result("special tokens", "come through with skip_special_tokens: false")
     if engine == "sglang":
-        return skipped("special tokens", "the server hides the tools if none may be called")
+        return skipped_result("special tokens", "the server hides the tools if none may be called")
     fix = "set extra: {skip_special_tokens: false}, and start vLLM without --exclude-tools-when-tool-choice-none"
-    return odd("special tokens", "the raw text of a call has none of the model's markers", fix)
+    return odd_result("special tokens", "the raw text of a call has none of the model's markers", fix)
 
 
 async def check_choices(probe: Probe) -> CheckResult:
@@ -234,11 +242,13 @@ async def check_choices(probe: Probe) -> CheckResult:
             corrected = judge_corrected(observation, sample)
             problems += [_choice_problem(mode, failure) for failure in corrected.failures[:1]]
     if refused and any("requires --" in text for text in refused):
-        return odd("tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text")
+        return odd_result(
+            "tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text"
+        )
     if refused or problems:
         message = "; ".join([*problems, *(f"refused: {text}" for text in refused)])
-        return odd("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
-    return ok("tool_choice", "required, named and none work")
+        return odd_result("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
+    return ok_result("tool_choice", "required, named and none work")
 
 
 def _choice_problem(mode: str, failure: Failure) -> str:
@@ -252,11 +262,11 @@ async def check_parallel(probe: Probe) -> CheckResult:
     observation = await probe.ask(PARALLEL, stream=True)
     judgement = judge(observation, PARALLEL)
     if judgement.is_right:
-        return ok(name, "two calls in one reply")
+        return ok_result(name, "two calls in one reply")
     if not observation.recording.is_success:
-        return odd(name, f"not tried: {describe_error(observation)}")
+        return odd_result(name, f"not tried: {describe_error(observation)}")
     if _is_too_short(observation):
-        return skipped(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+        return skipped_result(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
     is_missing = judgement.failures[0].kind == "missing-call"
     ratio = await _measure_ratio(probe) if is_missing else None
     attribution = await probe.explain(PARALLEL, observation, ratio)
@@ -265,8 +275,10 @@ async def check_parallel(probe: Probe) -> CheckResult:
     if attribution.cause != "model":
         return _lost_call(probe, attribution, name)
     if is_missing:
-        return odd(name, "the model makes one call at a time", "agents work, with more turns")
-    return odd(name, f"{judgement.failures[0].message}. Likely cause: model", "run `interlingua verify` for details")
+        return odd_result(name, "the model makes one call at a time", "agents work, with more turns")
+    return odd_result(
+        name, f"{judgement.failures[0].message}. Likely cause: model", "run `interlingua verify` for details"
+    )
 
 
 async def _measure_ratio(probe: Probe) -> TokenRatio | None:

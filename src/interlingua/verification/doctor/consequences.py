@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from interlingua.verification.doctor.call_checks import RIGHT_CALL
-from interlingua.verification.doctor.check import CheckResult, skipped
+from interlingua.verification.doctor.check import CheckResult, skipped_result
 from interlingua.verification.doctor.feature_checks import short_name
 from interlingua.wires import WIRES
 
@@ -51,7 +51,7 @@ def _without_consequences_of_one_mode(checks: list[CheckResult]) -> list[CheckRe
 def _skip(checks: list[CheckResult], names: frozenset[str], reason: str) -> list[CheckResult]:
     """Return the checks. Those with these names that are odd or wrong are skipped for this reason."""
     return [
-        skipped(check.check, reason) if check.check in names and check.status in ("odd", "wrong") else check
+        skipped_result(check.check, reason) if check.check in names and check.status in ("odd", "wrong") else check
         for check in checks
     ]
 
@@ -64,4 +64,4 @@ def _without_any_reply(checks: list[CheckResult]) -> list[CheckResult]:
         wires = {f"API {short_name(wire)}": wire for wire in WIRES}
         first = msgspec.structs.replace(first, fix=f"use --api {wires[working[0].check]}, which works")
     reason = "not judged, because a simple request fails; see above"
-    return [first, *(check if check in working else skipped(check.check, reason) for check in others)]
+    return [first, *(check if check in working else skipped_result(check.check, reason) for check in others)]
