@@ -8,6 +8,7 @@ import pytest
 
 from interlingua.common.jsontext.codec import (
     explain_invalid_object,
+    read_full_list,
     read_full_object,
     read_json,
     read_shallow_object,
@@ -34,6 +35,15 @@ DEEP = "[" * 100_000
 def test_read_object(text: str, keys: list[str] | None) -> None:
     value = read_shallow_object(text)
     assert (list(value) if value is not None else None) == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [("[1]", 1), (b'["a"]', 1), (b'["\\ud83d", 2]', 2), ("{}", None), ("[", None), ("[NaN]", None), (DEEP, None)],
+)
+def test_read_list(text: str | bytes, items: int | None) -> None:
+    value = read_full_list(text)
+    assert (len(value) if value is not None else None) == items
 
 
 def test_read_json_checks_the_type() -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-import shlex
+import os
+import subprocess
+import threading
 import tomllib
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
 
-from interlingua.captures.capture_format import CapturedExchange, EndLine, UpstreamRequestLine
+from interlingua.captures.capture_format import CapturedExchange, ClientRequestLine, EndLine, UpstreamRequestLine
 from interlingua.captures.capture_replay import replay_reply
 from interlingua.core.findings import FINDING_KINDS
 from interlingua.errors import BadInput, InterlinguaError
@@ -219,16 +226,89 @@ def test_dialect_of_the_settings_that_is_unknown_here_is_chosen_by_the_model() -
 # ── exports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_curl_command_is_a_shell_command() -> None:
-    captured = capture_exchange(BODY, REPLY, headers={"Authorization": "***", "Host": "localhost:1", "x-app": "it's"})
-    command = curl_command(captured, "http://127.0.0.1:8484/v1")
-    words = shlex.split(command.replace("\\\n", " "))
-    assert words[:3] == ["curl", "-sN", "http://127.0.0.1:8484/v1/chat/completions"]
-    assert "authorization: Bearer $API_KEY" in words
-    assert "x-app: it's" in words
-    assert not any(word.lower().startswith("host:") for word in words)
-    assert json.loads(words[-1]) == BODY
-    assert '"authorization: Bearer $API_KEY"' in command, "single quotes would keep the shell from inserting the key"
+HOSTILE_HEADER = "it's $(touch owned) `touch owned` ***\"; touch owned; \\ $HOME \\"
+
+
+@pytest.fixture
+def request_log() -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
+    """URL of a server, and the requests that it has received: path, headers and body."""
+    requests: list[tuple[str, dict[str, str], bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", requests
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def with_request(data: bytes, headers: dict[str, str], path: str = "/v1/chat/completions") -> CapturedExchange:
+    """Return a capture of a request with these bytes."""
+    captured = capture_exchange(BODY, REPLY)
+    request = msgspec.structs.replace(
+        captured.lines_of(ClientRequestLine)[0], path=path, headers=headers, text="", base64=b64encode(data).decode()
+    )
+    return CapturedExchange([request, *captured.lines[1:]])
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"@secret.txt",
+        b"it's 'quoted' \\' $HOME `touch owned` $(touch owned) !! \xc3\xa9\n\r\n\"x\" ***\n",
+        json.dumps({"text": "'" * 200_000}).encode(),
+        b"",
+    ],
+    ids=["file-name", "quotes", "long", "empty"],
+)
+def test_curl_command_sends_the_request_from_a_shell(
+    shell: str,
+    data: bytes,
+    request_log: tuple[str, list[tuple[str, dict[str, str], bytes]]],
+    tmp_path: Path,
+) -> None:
+    base_url, requests = request_log
+    (tmp_path / "secret.txt").write_text("content of a file")
+    headers = {
+        "Authorization": "***",
+        "Host": "localhost:1",
+        "x-odd": HOSTILE_HEADER,
+        "x-empty": "",
+        "@secret.txt": "",
+        "x-split": "a\r\nx-injected: b",
+    }
+    path = "/v1/a'b$(touch owned)[1-3]{a,b}?api-key=***&x='$HOME'"
+    command = curl_command(with_request(data, headers, path), base_url)
+    done = subprocess.run(
+        [shell], input=command, text=True, cwd=tmp_path, env={**os.environ, "API_KEY": "k'e$y"}, timeout=30, check=False
+    )
+    assert done.returncode == 0
+    ((sent_path, sent_headers, body),) = requests
+    assert body == data
+    assert unquote(sent_path) == path.replace("***", "k'e$y")
+    assert sent_headers["authorization"] == "Bearer k'e$y"
+    assert sent_headers["x-odd"] == HOSTILE_HEADER.replace("***", "k'e$y")
+    assert sent_headers["x-empty"] == ""
+    assert sent_headers["host"] == base_url.removeprefix("http://")
+    assert not {"x-injected", "x-split", "content of a file"} & set(sent_headers)
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.txt"]
+
+
+def test_curl_command_for_a_body_that_is_not_text() -> None:
+    for data in (b"\xff\xfe", b"a\0b"):
+        with pytest.raises(BadInput, match="is not text"):
+            curl_command(with_request(data, {}), "http://127.0.0.1:1")
 
 
 def test_curl_command_to_the_upstream() -> None:

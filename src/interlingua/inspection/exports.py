@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -39,6 +41,8 @@ _HOP_HEADERS = frozenset(
 """Headers that curl sets itself, or that are not part of the request."""
 REDACTED = "***"
 KEY_VARIABLE = "$API_KEY"
+MAX_ARGUMENT_BYTES = 100_000
+"""Longest body in one argument of a command: Linux allows 128 KiB."""
 MAX_REPORTED_MESSAGES = 40
 """Messages of the upstream in a bug report: the first and the last ones."""
 _ENVELOPE_FIELDS = ("created", "model", "stream", "upstream", "upstream_wire", "upstream_model", "dialect", "attempts")
@@ -48,7 +52,9 @@ _ENVELOPE_FIELDS = ("created", "model", "stream", "upstream", "upstream_wire", "
 
 
 def curl_command(captured: CapturedExchange, base_url: str, *, to_upstream: bool = False) -> str:
-    """Return a curl command that sends the request again. Keys are those of the environment variable API_KEY.
+    """Return a command for POSIX shells that sends the request again. Keys are in the environment variable API_KEY.
+
+    Captured text is data: neither the shell nor curl acts upon it.
 
     Args:
         captured: The exchange.
@@ -56,7 +62,7 @@ def curl_command(captured: CapturedExchange, base_url: str, *, to_upstream: bool
         to_upstream: Send the upstream's request to the upstream, instead of the client's to the gateway.
 
     Raises:
-        BadInput: There is no such request.
+        BadInput: There is no such request, or its body is not text.
     """
     line: ClientRequestLine | UpstreamRequestLine
     if to_upstream:
@@ -70,22 +76,50 @@ def curl_command(captured: CapturedExchange, base_url: str, *, to_upstream: bool
             raise BadInput("the capture has no request of a client", "export another exchange")
         line, url = requests[0], base_url.rstrip("/") + requests[0].path
     headers = {name.lower(): value for name, value in line.headers.items() if name.lower() not in _HOP_HEADERS}
-    options = [f"-H {_quote_header(name, value)}" for name, value in {"content-type": _JSON, **headers}.items()]
-    body = shlex.quote(line.data.decode("utf-8", "replace"))
-    return " \\\n  ".join([f"curl -sN {shlex.quote(url)}", *options, f"--data-binary {body}"])
+    options = [
+        f"-H {_quote(_header_line(name, value))}"
+        for name, value in {"content-type": _JSON, **headers}.items()
+        if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
+    ]
+    curl = [f"curl -sNg --url {_quote(quote(url, safe=_URL_CHARACTERS))}", *options]
+    # A *** in the body stays: it may be what the client wrote.
+    body = shlex.quote(_text_of(line.data))
+    if len(line.data) > MAX_ARGUMENT_BYTES:
+        return f"printf %s {body} | " + _LINE_BREAK.join([*curl, "--data-binary @-"])
+    return _LINE_BREAK.join([*curl, f"--data-raw {body}"])
 
 
 _JSON = "application/json"
+_URL_CHARACTERS = "!#$%&'()*+,/:;=?@[]~"
+"""Characters with a meaning in URLs. Others, such as spaces, curl refuses."""
+_LINE_BREAK = " \\\n  "
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+"""Value of a header without control characters, which a terminal or curl would act upon."""
 
 
-def _quote_header(name: str, value: str) -> str:
-    """Quote a header. A redacted key is replaced by a variable, which single quotes would not expand."""
-    if REDACTED not in value:
-        return shlex.quote(f"{name}: {value}")
-    expanded = value.replace(REDACTED, KEY_VARIABLE)
-    if name == "authorization" and expanded == KEY_VARIABLE:
-        expanded = f"Bearer {KEY_VARIABLE}"
-    return f'"{name}: {expanded}"'
+def _header_line(name: str, value: str) -> str:
+    """Return a header for curl, which leaves out a header without a value unless a semicolon ends its name."""
+    if not value:
+        return f"{name};"
+    return f"{name}: {f'Bearer {REDACTED}' if name == 'authorization' and value == REDACTED else value}"
+
+
+def _quote(text: str) -> str:
+    """Quote a text for the shell. A redacted key is replaced by a variable, which the shell inserts."""
+    quoted = (shlex.quote(part) if part else "" for part in text.split(REDACTED))
+    return f'"{KEY_VARIABLE}"'.join(quoted)
+
+
+def _text_of(body: bytes) -> str:
+    """Return a body as the argument of a command. Raises BadInput if it cannot be one."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise BadInput("the body of the request is not text", "export the capture instead")
+    return text
 
 
 # ── a row of the fixtures ─────────────────────────────────────────────────────────────────────────────────────────────

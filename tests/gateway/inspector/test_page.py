@@ -331,7 +331,7 @@ def test_exports(browser: Browser, inspector: str, tmp_path: Path) -> None:
             opened.wait(".export-status:has-text('Saved')")
         page.click(".menu-item:has-text('curl to the gateway')")
         opened.wait(".export-status:has-text('Copied')")
-        assert page.evaluate("navigator.clipboard.readText()").startswith("curl -sN ")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("curl -sNg ")
         assert tomllib.loads(saved["Fixture row"].read_text())["case"]
         assert "interlingua: " in saved["Bug report"].read_text()
         assert len(load_cassette(saved["Cassette"])) == 1

@@ -9,7 +9,6 @@ import asyncio
 import gc
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import CoroutineType, FrameType, FunctionType, TracebackType
 from typing import Any
 
@@ -24,6 +23,7 @@ from interlingua.gateway.settings.schema import Model, RequestLimits, Rest, Retr
 from tests.support import upstream_server as up
 from tests.support.gateway_in_process import InProcessGateway, run_in_process
 from tests.support.raw_client import CHAT, MESSAGES, WIRES, build_request, minimal_body
+from tests.support.saved_garbage import saved_garbage
 from tests.support.upstream_server import UpstreamServer
 
 TOOL = {"type": "function", "function": {"name": "ls", "parameters": {"properties": {"path": {"type": "string"}}}}}
@@ -123,23 +123,6 @@ def collect_new_objects_only() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
-
-
-@contextmanager
-def saved_garbage() -> Iterator[list[Any]]:
-    """Collect what only a garbage collection frees, with everything that it holds."""
-    gc.collect()
-    gc.disable()
-    garbage: list[Any] = []
-    try:
-        yield garbage
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        gc.collect()
-        garbage += gc.garbage
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
-        gc.enable()
 
 
 def describe_held(garbage: list[Any]) -> list[str]:

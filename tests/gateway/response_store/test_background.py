@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
+from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.response_store.background_stream import FLUSH_SECONDS, BackgroundStream
+from interlingua.gateway.response_store.store import Conversation, ResponseStore
+from interlingua.gateway.response_store.stored_exchange import StoredExchange
+from interlingua.gateway.settings.schema import Log
+from tests.gateway.response_store.test_store import use_store
 from tests.gateway.response_store.test_stored_responses import CONFIG, KEYS, client_of, sent_messages
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
@@ -123,3 +133,73 @@ def test_only_background_responses_are_followed_or_cancelled(gateway: GatewayPro
 def test_background_needs_the_store(gateway: GatewayProcess) -> None:
     with pytest.raises(openai.BadRequestError, match="background"):
         client_of(gateway).responses.create(model="any", input="hi", background=True, store=False)
+
+
+@pytest.mark.parametrize("after", [-1, 2, 10**12])
+def test_resumed_stream_of_a_complete_response_ends_with_its_final_event(
+    gateway: GatewayProcess, upstream: UpstreamServer, after: int
+) -> None:
+    upstream.add(f"again{after}", up.chat_stream("Hello"))
+    client = client_of(gateway)
+    id = client.responses.create(model=f"again{after}", input="hi", background=True).id
+    wait_for_status(client, id, "completed")
+    last: Any = list(client.responses.retrieve(id, stream=True, starting_after=after))[-1]
+    assert (last.type, last.response.output_text) == ("response.completed", "Hello")
+
+
+def test_final_event_is_stored_together_with_the_response(tmp_path: Path) -> None:
+    """Whoever reads the final event, also from another worker, finds the response complete."""
+
+    async def use(store: ResponseStore) -> None:
+        exchange = StoredExchange(
+            store=store,
+            owner="o",
+            previous="",
+            conversation="c",
+            input=b"[]",
+            log=GatewayLog(Log(), []),
+            exchange_id="x",
+        )
+        await store.save_conversation("o", Conversation(id="c", created=1.0))
+        request = make_mocked_request("POST", "/v1/responses")
+        stream = BackgroundStream(request, "openai-responses", {"model": "m"}, exchange, {})
+        await stream.create()
+        storing = asyncio.create_task(stream.keep_stored(lambda: None))
+        response = {"id": stream.response_id, "status": "completed", "output": [{"type": "message", "id": "msg_1"}]}
+        for number, type in enumerate(("response.created", "response.output_text.delta", "response.completed")):
+            await stream.deliver(json.dumps({"type": type, "sequence_number": number, "response": response}))
+        await asyncio.sleep(3 * FLUSH_SECONDS)
+        assert "response.completed" not in b"".join(await store.events_after("o", stream.response_id, -1)).decode()
+        await stream.end()
+        storing.cancel()
+        events = b"\n".join(await store.events_after("o", stream.response_id, -1)).splitlines()
+        assert [json.loads(event)["sequence_number"] for event in events] == [0, 1, 2]
+        stored, conversation = await store.get("o", stream.response_id), await store.get_conversation("o", "c")
+        assert stored is not None
+        assert stored.status == "completed"
+        assert list(await store.find_items("o", ["msg_1"])) == ["msg_1"]
+        assert conversation is not None
+        assert conversation.latest == stream.response_id
+
+    use_store(tmp_path, use)
+
+
+def test_response_whose_final_event_was_read_survives_a_kill(upstream: UpstreamServer, tmp_path: Path) -> None:
+    state = f"{{path: {tmp_path}/state/responses.db}}"
+    config = CONFIG.format(url=upstream.url, keys=KEYS[0], workers=1, state=state) + "seal_key: seal-key-0123456789\n"
+    for number in range(3):
+        upstream.add(f"kill{number}", up.chat_stream("Hello"))
+        with run_gateway(config=config) as process:
+            stream = client_of(process).responses.create(
+                model=f"kill{number}", input="hi", background=True, stream=True
+            )
+            for event in stream:
+                if event.type == "response.completed":
+                    process.send_signal(signal.SIGKILL)
+                    id = event.response.id
+                    break
+        with run_gateway(config=config) as process:
+            client = client_of(process)
+            assert client.responses.retrieve(id).output_text == "Hello"
+            last: Any = list(client.responses.retrieve(id, stream=True, starting_after=0))[-1]
+            assert last.type == "response.completed"

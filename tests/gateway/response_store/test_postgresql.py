@@ -85,8 +85,9 @@ def test_every_statement_runs_on_postgresql(database: str) -> None:
             await store.save("o", stored("running", "in_progress"))
             assert await store.append_events("o", "running", 3, b"{}") == "in_progress"
             assert await store.events_after("o", "running", 2) == [b"{}"]
-            assert await store.finish("o", stored("running"))
-            assert not await store.finish("o", stored("running"))
+            assert await store.finish("o", stored("running"), 4, b"{}", ["item-r"], "c")
+            assert not await store.finish("o", stored("running"), 5, b"{}")
+            assert await store.events_after("o", "running", 3) == [b"{}"]
             big = StoredResponse(id="big", status="completed", created=1.0, input=b"[]", response=b"x" * 2_000_000)
             await store.save("o", big)
             assert await store.get("o", "3") is None

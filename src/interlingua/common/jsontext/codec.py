@@ -14,6 +14,7 @@ __all__ = [
     "encode_json",
     "explain_invalid_object",
     "is_deeper_than",
+    "read_full_list",
     "read_full_object",
     "read_json",
     "read_shallow_object",
@@ -44,10 +45,18 @@ def read_shallow_object(text: str) -> dict[str, Any] | None:
     return value if value is not None else _read_leniently(text)
 
 
-def read_full_object(text: str) -> dict[str, Any] | None:
+def read_full_object(text: str | bytes) -> dict[str, Any] | None:
     """Return the object with all values decoded, or None if the text is not a JSON object."""
     value = read_json(text, dict[str, Any])
     return value if value is not None else _read_leniently(text)
+
+
+def read_full_list(text: str | bytes) -> list[Any] | None:
+    """Return the list with all values decoded, or None if the text is not a JSON list."""
+    value = read_json(text, list[Any])
+    if value is None and isinstance(found := _load_leniently(text), list):
+        return found
+    return value
 
 
 def explain_invalid_object(text: str) -> str:
@@ -75,13 +84,17 @@ _TYPE_DESCRIPTIONS = {
 }
 
 
-def _read_leniently(text: str) -> dict[str, Any] | None:
+def _read_leniently(text: str | bytes) -> dict[str, Any] | None:
+    value = _load_leniently(text)
+    return value if isinstance(value, dict) else None
+
+
+def _load_leniently(text: str | bytes) -> Any:
     """Decode with the standard library, which accepts unpaired surrogates: `"\\ud83d"` is valid JSON."""
     try:
-        value = json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite_float)
+        return json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite_float)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def _reject_constant(constant: str) -> None:

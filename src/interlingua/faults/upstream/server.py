@@ -119,6 +119,8 @@ class UpstreamServer:
             writer.transport.abort()
         finally:
             writer.close()
+            if (error := reader.exception()) is not None:  # its traceback holds the reader, which holds the error
+                error.__traceback__ = None
 
     def _own_reply(self, request: ReceivedRequest) -> Any:
         """Return the response to a request for the server's own paths; None for all other requests."""

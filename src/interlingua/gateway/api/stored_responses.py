@@ -10,7 +10,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import NotFound
@@ -79,7 +79,7 @@ class StoredResponses:
 
     async def input_items(self, request: web.Request) -> web.StreamResponse:
         stored, id = await self._find(request)
-        items = [_listed_item(item, id, n) for n, item in enumerate(read_json(stored.input, list[Any]) or [])]
+        items = [_listed_item(item, id, n) for n, item in enumerate(read_full_list(stored.input) or [])]
         return _json_response(encode_json(list_page(items, request)))
 
     async def _find(self, request: web.Request) -> tuple[StoredResponse, str]:
@@ -137,7 +137,7 @@ class Conversations:
         items = [
             _listed_item(item, stored.id, n)
             for stored in chain
-            for n, item in enumerate((*(read_json(stored.input, list[Any]) or []), *output_items(stored)))
+            for n, item in enumerate((*(read_full_list(stored.input) or []), *output_items(stored)))
         ]
         return _json_response(encode_json(list_page(items, request)))
 
@@ -161,13 +161,13 @@ def locate_store(gateway: GatewayState, request: web.Request) -> tuple[ResponseS
 
 
 def _conversation_object(conversation: Conversation) -> bytes:
-    metadata = read_json(conversation.metadata, dict[str, Any])
+    metadata = read_full_object(conversation.metadata)
     fields = {"id": conversation.id, "object": "conversation", "created_at": int(conversation.created)}
     return encode_json({**fields, "metadata": metadata or {}})
 
 
 def _is_background(stored: StoredResponse) -> bool:
-    return (read_json(stored.response, dict[str, Any]) or {}).get("background") is True
+    return (read_full_object(stored.response) or {}).get("background") is True
 
 
 def list_page(items: list[Json], request: web.Request) -> Json:

@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import WSMessage, WSMsgType, web
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json, write_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object, write_json
 from interlingua.core.options import Options
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
@@ -147,7 +147,7 @@ class _Session:
             await self._send_error(error)
 
     async def _handle_event(self, text: str) -> None:
-        event = read_json(text, dict[str, Any])
+        event = read_full_object(text)
         if event is None:
             raise BadRequest("", "the message is not a JSON object", f"send an event of the type {CREATE}")
         if event.get("type") != CREATE:
@@ -201,7 +201,7 @@ class _WebSocketStream(EventStream):
 
     async def deliver(self, event: str) -> None:
         if _FINAL_TYPE.search(event):
-            fields = read_json(event, dict[str, Any]) or {}
+            fields = read_full_object(event) or {}
             if fields.get("type") in FINAL_TYPES:
                 self.final_response = as_dict(fields.get("response"))
                 if self.save is not None:
@@ -228,7 +228,7 @@ async def _cancel(future: asyncio.Future[Any]) -> None:
 
 def _error_event(status: int, body: bytes) -> str:
     """Return the event for an error response with this body. Its code is always a text."""
-    error = as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+    error = as_dict((read_full_object(body) or {}).get("error"))
     error["code"] = error.get("code") or error.get("type") or "server_error"
     return write_json({"type": "error", "status": status, "error": error})
 

@@ -38,11 +38,11 @@ class EventStream(ResponseStream):
         raise NotImplementedError
 
     async def write(self, data: bytes) -> None:
-        self.bytes_sent += len(data)
         for message in SseDecoder(len(data)).feed(data):
             if message.has_data and message.data != "[DONE]":
                 self.response = self.response or web.StreamResponse()  # from now on errors are events
                 await self.deliver(message.data)
+        self.bytes_sent += len(data)
 
     def keep_alive(self, frame: bytes) -> None:
         """Do nothing: an event stream has its own way to show that it is alive."""

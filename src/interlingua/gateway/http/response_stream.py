@@ -64,6 +64,7 @@ class ResponseStream:
         """None until the response has started."""
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
+        """Bytes of all writes that have succeeded."""
         self._bytes_at_last_check = 0
         self._writer: AbstractStreamWriter | None = None
         self._connection: ClientConnection | None = None
@@ -71,8 +72,8 @@ class ResponseStream:
 
     async def write(self, data: bytes) -> None:
         writer = self._writer or await self._start()
-        self.bytes_sent += len(data)
         await writer.write(data)
+        self.bytes_sent += len(data)
 
     def write_now(self, data: bytes) -> bool:
         """Write without waiting, even if the client reads slowly. Only after `write`, which sends the headers.
@@ -95,8 +96,8 @@ class ResponseStream:
         transport = connection.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has closed the connection")
-        self.bytes_sent += len(data)
         transport.write(frame_chunk(data) if self._is_chunked else data)
+        self.bytes_sent += len(data)
         return connection.is_writing_paused
 
     def keep_alive(self, frame: bytes) -> None:
@@ -125,16 +126,16 @@ class ResponseStream:
         if self._writer is None:
             await self._start()
         assert self.response is not None
-        self.bytes_sent += len(data)
         await self.response.write_eof(data)
+        self.bytes_sent += len(data)
         return self.response
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         """Send a complete response instead of a stream, and wait until it is written."""
-        self.bytes_sent += len(body)
         response = web.Response(status=status, body=body, content_type="application/json", headers=headers)
         await response.prepare(self._request)
         await response.write_eof()
+        self.bytes_sent += len(body)
         return response
 
     def abort(self) -> None:

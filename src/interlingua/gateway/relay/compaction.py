@@ -14,7 +14,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import TooLarge
@@ -82,12 +82,12 @@ class SummaryStream(EventStream):
         self._error: tuple[int, Json] = (502, {})
 
     async def deliver(self, event: str) -> None:
-        fields = read_json(event, dict[str, Any]) or {}
+        fields = read_full_object(event) or {}
         if str(fields.get("type")).startswith("response.") and isinstance(response := fields.get("response"), dict):
             self._final_response = response
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
-        self._error = status, as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+        self._error = status, as_dict((read_full_object(body) or {}).get("error"))
         return web.StreamResponse()
 
     def final_response(self) -> Json:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 from aiohttp import web
 
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.events import Usage
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
@@ -424,7 +424,7 @@ class Relay:
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
         if self._stored_exchange is not None:
-            await self._stored_exchange.save(read_json(reply.initial_data, dict[str, Any]) or {})
+            await self._stored_exchange.save(read_full_object(reply.initial_data) or {})
         return await self.respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:

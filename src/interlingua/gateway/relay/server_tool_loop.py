@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
@@ -136,7 +136,7 @@ class ServerToolLoop:
         if error is not None and not client.has_begun:
             return await client.respond(error.status, error.body, error.headers)
         if error is not None:
-            await self._send(rounds.fail(as_dict((read_json(error.body, dict[str, Any]) or {}).get("error"))))
+            await self._send(rounds.fail(as_dict((read_full_object(error.body) or {}).get("error"))))
         return await (client.end_stream() if self._is_stream else client.send_reply(rounds.body()))
 
     async def _run_rounds(self) -> ErrorResponse | None:
@@ -166,7 +166,7 @@ class ServerToolLoop:
         return stream.error_response
 
     async def _deliver(self, event: str) -> None:
-        await self._send(self._rounds.read_event(read_json(event, dict[str, Any]) or {}))
+        await self._send(self._rounds.read_event(read_full_object(event) or {}))
 
     async def _send(self, frames: bytes) -> None:
         if frames and self._is_stream:

@@ -12,12 +12,12 @@ import msgspec
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_int
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object, read_json
 from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
-from interlingua.gateway.response_store.stored_exchange import StoredExchange, item_ids
+from interlingua.gateway.response_store.stored_exchange import STORED_STATUSES, StoredExchange, item_ids
 from interlingua.translation.exchange import empty_reply
 from interlingua.wires.streaming.sse import encode_event, event_name
 
@@ -56,6 +56,7 @@ class BackgroundStream(EventStream):
         self._pending_bytes = 0
         self._last_number = -1
         self._final_response: Json | None = None
+        self._final_number, self._final_event = 0, b""  # stored together with the response
         model, now = str(body.get("model", "")), int(time.time())
         options = Options(reply_id=reply_id, served_as=model, created=now, echo=self._echo)
         self.initial_response: Json = {**empty_reply(wire, body, options), "status": "queued", "usage": None}
@@ -66,7 +67,7 @@ class BackgroundStream(EventStream):
         await exchange.store.save(exchange.owner, self._stored("queued", self.initial_response))
 
     async def deliver(self, event: str) -> None:
-        fields = read_json(event, dict[str, Any])
+        fields = read_full_object(event)
         if fields is None:
             return
         if isinstance(response := fields.get("response"), dict):  # an upstream of the same wire has its own id
@@ -74,7 +75,11 @@ class BackgroundStream(EventStream):
             if fields.get("type") in FINAL_TYPES:
                 self._final_response = response
         data = encode_json(fields)
-        self._last_number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
+        number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
+        if self._final_response is not None:
+            self._final_number, self._final_event = number, data
+            return
+        self._last_number = number
         self._pending.append(data)
         self._pending_bytes += len(data)
         if self._pending_bytes > MAX_PENDING_BYTES:
@@ -98,7 +103,7 @@ class BackgroundStream(EventStream):
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002
         """Store the error of a request that failed before its first event."""
-        error = as_dict((read_json(body, dict[str, Any]) or {}).get("error"))
+        error = as_dict((read_full_object(body) or {}).get("error"))
         fields = {"code": error.get("code") or error.get("type") or "server_error", "message": error.get("message", "")}
         response = {**self.initial_response, "status": "failed", "error": fields}
         await self.deliver(encode_json({"type": FAILED, "sequence_number": 0, "response": response}).decode())
@@ -106,14 +111,21 @@ class BackgroundStream(EventStream):
 
     async def end(self, data: bytes = b"") -> web.StreamResponse:
         await self.write(data)
-        await self._flush()
-        response, exchange = self._final_response, self._exchange
-        if response is not None:
-            stored = self._stored(str(response.get("status")), response)
-            if await exchange.store.finish(exchange.owner, stored) and stored.status in ("completed", "incomplete"):
-                await exchange.store.save(
-                    exchange.owner, stored, item_ids(exchange.input, response), exchange.conversation
-                )
+        if (response := self._final_response) is None:
+            await self._flush()
+            return web.StreamResponse()
+        stored, exchange = self._stored(str(response.get("status")), response), self._exchange
+        is_kept = stored.status in STORED_STATUSES
+        async with self._lock:
+            await exchange.store.finish(
+                exchange.owner,
+                stored,
+                self._final_number,
+                b"\n".join([*self._pending, self._final_event]),
+                item_ids(exchange.input, response) if is_kept else (),
+                exchange.conversation if is_kept else "",
+            )
+            self._pending.clear()
         return web.StreamResponse()
 
     async def _flush(self) -> str:
@@ -139,7 +151,7 @@ class BackgroundStream(EventStream):
 
 def current_response(stored: StoredResponse) -> Json:
     """Return the response object with the current status. A response whose worker is gone has failed."""
-    response = read_json(stored.response, dict[str, Any]) or {}
+    response = read_full_object(stored.response) or {}
     if stored.status not in RUNNING_STATUSES:
         return {**response, "status": stored.status}
     if stored.used < time.time() - LOST_SECONDS:
@@ -155,7 +167,7 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
         batches = await store.events_after(owner, id, after)
         frames: list[bytes] = []
         for line in b"\n".join(batches).splitlines():
-            event = read_json(line, _EventHead) or _EventHead()
+            event = read_json(line, _EventHead) or msgspec.convert(read_full_object(line) or {}, _EventHead)
             if event.sequence_number > after:
                 after = event.sequence_number
                 frames.append(encode_event(line, event_name(event.type)))
@@ -166,9 +178,10 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
             yield b"".join(frames)
             continue
         if stored is None or (response := current_response(stored))["status"] not in RUNNING_STATUSES:
-            if stored is not None:  # it was cancelled, or its worker is gone: the API has no other event for that
-                event_fields = {"type": FAILED, "sequence_number": after + 1, "response": response}
-                yield encode_event(encode_json(event_fields), FAILED)
+            if stored is not None:  # the client has all events, they are deleted, or there is no final one
+                final_type = f"response.{response['status']}" if response["status"] in STORED_STATUSES else FAILED
+                event_fields = {"type": final_type, "sequence_number": after + 1, "response": response}
+                yield encode_event(encode_json(event_fields), final_type)
             return
         yield b""
         await asyncio.sleep(POLL_SECONDS)

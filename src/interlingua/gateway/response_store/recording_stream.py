@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from interlingua.common.coerce import as_dict
-from interlingua.common.jsontext.codec import read_json
+from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.http.event_stream import SaveResponse
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.wires.streaming.sse import SseDecoder
@@ -61,7 +61,7 @@ class RecordingStream(ResponseStream):
             return data
         start = 0
         for block in SseDecoder(len(data)).blocks(data):
-            event = read_json(block.message().data, dict[str, Any]) or {}
+            event = read_full_object(block.message().data) or {}
             if event.get("type") in FINAL_TYPES:
                 self._held, self._response = data[start:], as_dict(event.get("response"))
                 return data[:start]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -22,6 +24,8 @@ PRUNE_SHARE = 16
 EVENTS_SECONDS = 3600.0
 """Time for which the events of a background response are kept after its last change."""
 SECONDS_PER_DAY = 86_400.0
+
+_PLAIN_ID = re.compile(r"[!-~]{0,200}")
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS responses (
@@ -101,27 +105,32 @@ class ResponseStore:
             item_ids: Ids of the items in its input and output.
             conversation: Id of the conversation that it continues; empty if it continues none.
         """
-        now = time.time()
-        await self._database.write(_save, owner, stored, list(item_ids), conversation, now)
-        self._written_bytes += len(stored.input) + len(stored.response)
-        if now >= self._next_prune or self._written_bytes > self._state.size // PRUNE_SHARE:
-            self._next_prune, self._written_bytes = now + PRUNE_INTERVAL_SECONDS, 0
-            await self._database.write(_prune, now, self._state.days * SECONDS_PER_DAY, self._state.size)
+        keys = [_key(id) for id in item_ids]
+        await self._database.write(_save, owner, _with_keys(stored), keys, _key(conversation), time.time())
+        await self._enforce_limits(len(stored.input) + len(stored.response))
 
     async def get(self, owner: str, id: str) -> StoredResponse | None:
-        return await self._database.read(_get, owner, id)
+        return await self._database.read(_get, owner, _key(id))
 
     async def chain(self, owner: str, id: str) -> list[StoredResponse]:
         """Return the response and all that it continues, the oldest first; [] if one of them is missing."""
-        return await self._database.read(_get_chain, owner, id)
+        return await self._database.read(_get_chain, owner, _key(id))
 
     async def find_items(self, owner: str, ids: Iterable[str]) -> dict[str, StoredResponse]:
         """Return the response that holds each of these items, if there is one."""
-        return await self._database.read(_find_items, owner, list(ids))
+        return await self._database.read(_find_items, owner, {id: _key(id) for id in ids})
 
     async def delete(self, owner: str, id: str) -> bool:
         """Delete a response. Returns False if there is none."""
-        return await self._database.write(_delete, owner, id)
+        return await self._database.write(_delete, owner, _key(id))
+
+    async def _enforce_limits(self, written_bytes: int) -> None:
+        """Delete what exceeds the maximum age and size, at intervals of time and of written data."""
+        now = time.time()
+        self._written_bytes += written_bytes
+        if now >= self._next_prune or self._written_bytes > self._state.size // PRUNE_SHARE:
+            self._next_prune, self._written_bytes = now + PRUNE_INTERVAL_SECONDS, 0
+            await self._database.write(_prune, now, self._state.days * SECONDS_PER_DAY, self._state.size)
 
     # ── responses in the background ───────────────────────────────────────────────────────────────────────────────
 
@@ -136,19 +145,36 @@ class ResponseStore:
 
         Returns: the status; "" if the response was deleted.
         """
-        return await self._database.write(_append_events, owner, id, last_number, events, time.time())
+        return await self._database.write(_append_events, owner, _key(id), last_number, events, time.time())
 
     async def events_after(self, owner: str, id: str, number: int) -> list[bytes]:
         """Return batches of events, one JSON object per line. The first one may begin at or before `number`."""
-        return await self._database.read(_events_after, owner, id, number)
+        return await self._database.read(_events_after, owner, _key(id), number)
 
     async def cancel(self, owner: str, id: str) -> None:
         """Cancel a running response. Its worker learns about it when it stores the next events."""
-        await self._database.write(_cancel, owner, id, time.time())
+        await self._database.write(_cancel, owner, _key(id), time.time())
 
-    async def finish(self, owner: str, stored: StoredResponse) -> bool:
-        """Replace a running response by its end. Returns False if it is no longer running."""
-        return await self._database.write(_finish, owner, stored, time.time())
+    async def finish(
+        self,
+        owner: str,
+        stored: StoredResponse,
+        last_number: int,
+        events: bytes,
+        item_ids: Iterable[str] = (),
+        conversation: str = "",
+    ) -> bool:
+        """Replace a running response by its end, together with its last events: a client that has read the final event
+        finds the response complete, whatever happens in between. The arguments are those of `append_events` and `save`.
+
+        Returns: False if it is no longer running. Nothing is changed then.
+        """
+        keys, now = [_key(id) for id in item_ids], time.time()
+        has_finished = await self._database.write(
+            _finish, owner, _with_keys(stored), last_number, events, keys, _key(conversation), now
+        )
+        await self._enforce_limits(len(stored.input) + len(stored.response))
+        return has_finished
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -156,10 +182,24 @@ class ResponseStore:
         await self._database.write(_save_conversation, owner, conversation, time.time())
 
     async def get_conversation(self, owner: str, id: str) -> Conversation | None:
-        return await self._database.read(_get_conversation, owner, id)
+        return await self._database.read(_get_conversation, owner, _key(id))
 
     async def delete_conversation(self, owner: str, id: str) -> bool:
-        return await self._database.write(_delete_conversation, owner, id)
+        return await self._database.write(_delete_conversation, owner, _key(id))
+
+
+def _key(id: str) -> str:
+    """Return the id as it is stored: a hash if it is not plain, because databases refuse some characters and lengths.
+
+    Clients and upstreams choose the ids of their items freely.
+    """
+    if _PLAIN_ID.fullmatch(id):
+        return id
+    return f"sha256 {sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _with_keys(stored: StoredResponse) -> StoredResponse:
+    return msgspec.structs.replace(stored, id=_key(stored.id), previous=_key(stored.previous))
 
 
 _RESPONSE_COLUMNS = "id, previous, status, created, used, input, response"
@@ -244,11 +284,11 @@ def _get_chain(transaction: Transaction, owner: str, id: str) -> list[StoredResp
     return chain if chain and not chain[0].previous else []
 
 
-def _find_items(transaction: Transaction, owner: str, ids: list[str]) -> dict[str, StoredResponse]:
+def _find_items(transaction: Transaction, owner: str, keys: dict[str, str]) -> dict[str, StoredResponse]:
     found: dict[str, StoredResponse] = {}
     by_response: dict[str, StoredResponse | None] = {}
-    for id in ids:
-        rows = transaction.execute("SELECT response FROM items WHERE owner = :owner AND id = :id", owner=owner, id=id)
+    for id, key in keys.items():
+        rows = transaction.execute("SELECT response FROM items WHERE owner = :owner AND id = :id", owner=owner, id=key)
         for (response,) in rows:
             if response not in by_response:
                 by_response[response] = _get(transaction, owner, response)
@@ -309,17 +349,20 @@ def _cancel(transaction: Transaction, owner: str, id: str, now: float) -> None:
     )
 
 
-def _finish(transaction: Transaction, owner: str, stored: StoredResponse, now: float) -> bool:
-    transaction.execute(
-        """UPDATE responses SET status = :status, response = :response, used = :now
-        WHERE owner = :owner AND id = :id AND status IN ('queued', 'in_progress')""",
-        owner=owner,
-        id=stored.id,
-        status=stored.status,
-        response=stored.response,
-        now=now,
-    )
-    return transaction.changed_rows > 0
+def _finish(
+    transaction: Transaction,
+    owner: str,
+    stored: StoredResponse,
+    last_number: int,
+    events: bytes,
+    item_ids: list[str],
+    conversation: str,
+    now: float,
+) -> bool:
+    if _append_events(transaction, owner, stored.id, last_number, events, now) not in RUNNING_STATUSES:
+        return False
+    _save(transaction, owner, stored, item_ids, conversation, now)
+    return True
 
 
 def _prune(transaction: Transaction, now: float, max_seconds: float, max_bytes: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
 from interlingua.gateway.observability.log import GatewayLog
@@ -19,6 +19,7 @@ from interlingua.gateway.response_store.store import ResponseStore, StoredRespon
 __all__ = [
     "CONVERSATION",
     "PREVIOUS_ID",
+    "STORED_STATUSES",
     "ItemNotFound",
     "StoredExchange",
     "input_items",
@@ -159,7 +160,7 @@ def input_items(body: Json) -> list[Any]:
 
 
 def output_items(stored: StoredResponse) -> list[Any]:
-    return as_list((read_json(stored.response, dict[str, Any]) or {}).get("output"))
+    return as_list((read_full_object(stored.response) or {}).get("output"))
 
 
 def item_ids(input: bytes, response: Json) -> Iterable[str]:
@@ -208,4 +209,4 @@ def _text(value: Any) -> str:
 
 
 def _read_list(data: bytes) -> list[Any]:
-    return read_json(data, list[Any]) or []
+    return read_full_list(data) or []

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import read_value_envelope, write_value_envelope
 from interlingua.core.tools import NO_TOOL_FOUND_TEXT, Tool
 from interlingua.gateway.server_tools.citations import find_citations
@@ -267,7 +267,7 @@ class MessagesRounds:
         block = self._content[-1]
         for field, texts in self._texts.items():
             if field == _INPUT_FIELD:
-                block["input"] = read_json("".join(texts), dict[str, Any]) or {}
+                block["input"] = read_full_object("".join(texts)) or {}
             else:
                 block[field] = str(block.get(field) or "") + "".join(texts)
         self._texts = {}

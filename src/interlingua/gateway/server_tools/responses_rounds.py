@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_json, write_json
+from interlingua.common.jsontext.codec import encode_json, read_full_object, write_json
 from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
 from interlingua.gateway.http.error_responses import TooLarge
@@ -192,7 +192,7 @@ class ResponsesRounds:
             added = self._write_frame({"type": _ITEM_ADDED, "output_index": index, "item": item})
             return added + self._write_search_event("in_progress", item, index)
         if event.get("type") == _ITEM_DONE:
-            arguments = read_json(str(call.get("arguments")), dict[str, Any]) or {}
+            arguments = read_full_object(str(call.get("arguments"))) or {}
             item["action"] = {"type": "search", "query": str(arguments.get("query") or "")}
             self._items.append(item)
             return self._write_search_event("searching", item, index)
@@ -345,7 +345,7 @@ def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[
                 raise TooLarge("the sealed results of web searches exceed limits.seals")
             value = read_value_envelope(sealed, SEAL_PURPOSE, key)
         if value is not None:
-            results = read_json(value.value, dict[str, Any]) or {}
+            results = read_full_object(value.value) or {}
             texts[str(results.get("id"))] = str(results.get("results"))
             searches -= 1
             continue
