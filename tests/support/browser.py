@@ -1,4 +1,4 @@
-"""Chromium for tests of the inspector's page, driven by Playwright. Tests are skipped where it is missing."""
+"""Chromium for tests of web pages, driven by Playwright. Tests are skipped where it is missing."""
 
 from __future__ import annotations
 

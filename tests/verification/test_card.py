@@ -33,6 +33,7 @@ from interlingua.verification.run.metrics import Rate, TriggerScore
 from interlingua.verification.run.reference import Reference
 from interlingua.verification.run.run_log import RunHeader, StoredRun
 from interlingua.verification.run.trial_result import TrialResult
+from tests.support.browser import open_browser
 
 HEADER = RunHeader(
     version="1.2",
@@ -201,6 +202,22 @@ def test_page_is_self_contained_and_safe(page: str) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "acme/<b>" not in page
     assert not re.search(r"https?://(?!127\.0\.0\.1)", page.replace("http://www.w3.org", ""))
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("page_text", [card_page(LONG_CARD), html_comparison(compare_runs(CARD, CARD, RUN, RUN))])
+def test_page_fits_phones_and_screens(page_text: str, width: int) -> None:
+    """Nothing is wider than the page, and the values of two runs stand side by side."""
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_content(page_text)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        tops = page.evaluate(
+            "[...document.querySelectorAll('.rates tbody tr')].map("
+            "row => [...row.querySelectorAll('.value-a, .value-b')].map(cell => cell.getBoundingClientRect().top))"
+        )
+        assert tops
+        assert all(len(set(row)) <= 1 for row in tops)
 
 
 def test_raw_text_is_one_click_away() -> None:

@@ -81,7 +81,20 @@ ROWS = [
     ("finish-stop", "tool call, whole", "odd", "finish reason", "works with Interlingua"),
     ("stream-cut", "tool call, stream", "wrong", "transport", "verify"),
     ("refuses-forced-calls", "tool_choice", "odd", "only 'auto' and 'none'", "profile"),
+    ("parser-first-call-only", "parallel calls", "wrong", "Cause: engine parser", "--tool-call-parser kimi_k2"),
+    ("stream-one-index", "parallel calls", "odd", "damaged: missing: get_weather", "update the server"),
+    ("truncates-early", "tool call, whole", "wrong", "Cause: transport; ", "use another provider"),
+    ("truncates-early", "tool call, stream", "wrong", "after 29 tokens although 768 were", "use another provider"),
+    ("stream-duplicates", "tool call, stream", "wrong", "repeats the event before it", "look for a proxy"),
+    ("stream-resends", "tool call, stream", "odd", "arrives damaged", "look for a proxy that changes replies"),
+    ("whole-not-json", "tool call, whole", "wrong", "Cause: transport", "look for a proxy"),
 ]
+PROVIDER_ROWS = [
+    ("parser-first-call-only", "wrong", "Likely cause: engine parser; the server counts 51 tokens", "another provider"),
+    ("model-one-call", "odd", "one call at a time", "agents work"),
+    ("same-ids", "odd", "2 calls share 1 ids", "report it to the provider"),
+]
+"""Parallel calls of a provider that shows nothing but its API."""
 
 
 @pytest.mark.parametrize(
@@ -93,6 +106,37 @@ def test_fault_is_found_and_its_fix_is_named(fault: str, check: str, status: str
     assert found.status == status, found
     assert message in found.message
     assert fix in found.fix
+
+
+@pytest.mark.parametrize(("fault", "status", "message", "fix"), PROVIDER_ROWS, ids=[row[0] for row in PROVIDER_ROWS])
+def test_lost_parallel_calls_of_a_provider_are_attributed(fault: str, status: str, message: str, fix: str) -> None:
+    report = report_on(EngineSender(engine(fault, kind="provider")))
+    found = next(result for result in report.checks if result.check == "parallel calls")
+    assert found.status == status, found
+    assert message in found.message
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize(
+    ("fault", "skipped"),
+    [
+        ("stream-duplicates", ["parallel calls", "API messages", "API responses"]),
+        ("stream-resends", ["parallel calls"]),
+        ("whole-not-json", ["tool_choice", "special tokens", "images", "JSON schema"]),
+    ],
+)
+def test_consequences_in_streams_or_whole_replies_are_not_repeated(fault: str, skipped: list[str]) -> None:
+    report = report_on(EngineSender(engine(fault)))
+    (failed,) = [check for check in report.checks if check.status in ("odd", "wrong")]
+    assert failed.check.startswith("tool call, ")
+    found = statuses(report)
+    assert {found[name] for name in skipped} == {"skipped"}
+
+
+@pytest.mark.parametrize("fault", ["stream-resends", "no-ids", "finish-stop"])
+def test_parser_is_not_blamed_for_a_damaged_delivery(fault: str) -> None:
+    report = report_on(EngineSender(engine(fault)))
+    assert not [check for check in report.checks if "--tool-call-parser" in check.fix]
 
 
 @pytest.mark.parametrize("fault", ["parser-missing", "template-drops-tools"])

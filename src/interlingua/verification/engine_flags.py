@@ -86,7 +86,7 @@ _UNPARSED_STARTS = {
     "sglang": "without a tool parser",
     "llama.cpp": "with --skip-chat-parsing",
 }
-"""How to start an engine so that it leaves the calls in the text."""
+"""Start of an engine that leaves the calls in the text, in words."""
 _TEMPLATE_FLAGS = {"vllm": "--chat-template", "sglang": "--chat-template", "llama.cpp": "--chat-template-file"}
 
 

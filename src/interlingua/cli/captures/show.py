@@ -118,9 +118,9 @@ def _facts(summary: CaptureSummary) -> Iterator[str]:
     else:
         yield _line("model", texts.get("model", "unknown"))
     error = f": {texts['error']}" if "error" in texts else ""
-    yield from _wrapped("outcome", f"{texts.get('status', '')} {texts.get('outcome', '')}{error}".strip())
+    yield from _wrap_field("outcome", f"{texts.get('status', '')} {texts.get('outcome', '')}{error}".strip())
     for attempt in exchange.get("failed_attempts") or ():
-        yield from _wrapped("failed", f"{attempt.get('upstream')}: {attempt.get('model')}: {attempt.get('reason')}")
+        yield from _wrap_field("failed", f"{attempt.get('upstream')}: {attempt.get('model')}: {attempt.get('reason')}")
     tokens = exchange.get("tokens") or {}
     used = f", {tokens.get('input', 0)} + {tokens.get('output', 0)} tokens" if tokens else ""
     yield _line("took", f"{exchange.get('seconds') or 0:.2f} s, {_count(exchange.get('calls') or 0, 'call')}{used}")
@@ -153,7 +153,7 @@ def _finding_lines(captured: CapturedExchange) -> Iterator[str]:
     for line in captured.lines_of(FindingsLine):
         for finding in line.findings:
             place = f" at {finding.place}" if finding.place else ""
-            yield from _wrapped(severity_of(finding.kind), f"{finding.kind}{place}: {finding.message}")
+            yield from _wrap_field(severity_of(finding.kind), f"{finding.kind}{place}: {finding.message}")
 
 
 # ── conversation ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +167,7 @@ def _conversation_lines(captured: CapturedExchange, summary: CaptureSummary) -> 
         tools = body.get("tools") if isinstance(body.get("tools"), list) else []
         counts = f"{_count(len(messages), 'message')}, {_count(len(tools or ()), 'tool')}"
         yield _line("request", f"{counts}; the last message:")
-        yield from _wrapped("", _message_text(messages[-1]))
+        yield from _wrap_field("", _message_text(messages[-1]))
     wire = summary.exchange.get("wire")
     sent = _part(captured, "sent")
     if wire in WIRES and sent:
@@ -184,14 +184,14 @@ def _reply_lines(wire: str, sent: bytes) -> Iterator[str]:
     accumulator.add(sent)
     accumulator.close()
     reply = accumulator.reply()
-    yield from _wrapped("thinking", reply.reasoning) if reply.reasoning else ()
-    yield from _wrapped("reply", reply.text) if reply.text else ()
+    yield from _wrap_field("thinking", reply.reasoning) if reply.reasoning else ()
+    yield from _wrap_field("reply", reply.text) if reply.text else ()
     for call in reply.calls:
-        yield from _wrapped("call", f"{call.name} {call.arguments}{'' if call.complete else ' (incomplete)'}")
+        yield from _wrap_field("call", f"{call.name} {call.arguments}{'' if call.complete else ' (incomplete)'}")
     if reply.failure is not None:
-        yield from _wrapped("error", reply.failure.message)
+        yield from _wrap_field("error", reply.failure.message)
 
 
-def _wrapped(label: str, text: str) -> Iterator[str]:
+def _wrap_field(label: str, text: str) -> Iterator[str]:
     indent = f"{label:<{LABEL_WIDTH}}"
     yield from terminal.wrap(console.printable(shorten(text, MAX_TEXT_CHARS)), indent, " " * LABEL_WIDTH)

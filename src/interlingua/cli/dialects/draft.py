@@ -97,7 +97,7 @@ class Draft:
     text: str
     """The dialect file."""
     subject: str
-    """What the draft has to parse."""
+    """Replies that the draft has to parse."""
     messages: list[str]
     problems: list[str]
     tag: TagProposal | None = None

@@ -40,7 +40,7 @@ class UpstreamModels(msgspec.Struct, frozen=True):
     server: str = ""
     """Profile of the model server; "" if it is unknown."""
     note: str = ""
-    """Why the models are not known; "" if they are, or if the upstream has no list."""
+    """Reason why the models are not known; "" if they are, or if the upstream has no list."""
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     """Model id that the agent requests."""
     route: Route
     notes: list[str] = []
-    """What the user should know before the agent starts."""
+    """Notes for the user before the agent starts."""
 
 
 def choose_model(routes: Routes, requested: str | None, *, is_checked: bool) -> ModelChoice:

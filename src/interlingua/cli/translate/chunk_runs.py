@@ -31,7 +31,7 @@ class RunPart:
 
     row: ColumnRow
     key: object
-    """What is the same in all chunks of a run."""
+    """Fields that are the same in all chunks of a run."""
     received: dict[str, Any]
     """Essential fields of the chunk."""
     frame: Any = None

@@ -53,7 +53,7 @@ class EngineResponse:
 
 @dataclass(frozen=True)
 class _Generation:
-    """What the model saw and wrote."""
+    """Prompt that the model saw, and text that it wrote."""
 
     prompt: str
     text: str

@@ -19,6 +19,7 @@ import msgspec
 
 from interlingua.common.jsontext.codec import read_full_object, read_json, write_json
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.core.reply import Part, Reasoning, Reply, Text
 from interlingua.dialects.native_text import parse
 from interlingua.parsing.dialect import Dialect
 from interlingua.verification.attribution.bare_calls import find_bare_calls
@@ -63,7 +64,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     """The evidence, in words."""
     raw_text: str = ""
-    """What the model wrote, or what the server delivered, as far as it is known."""
+    """Text that the model wrote or the server delivered, as far as it is known."""
 
 
 def attribute(
@@ -320,10 +321,18 @@ class _Case:
             return f"the server counts {tokens} tokens, and the reply has {delivered} bytes"
         if ratio is None or self._sample.expect.reply == "any":
             return ""
-        expected = native_size(ideal_reply(self._sample), self._dialect)
+        expected = native_size(self._complete_reply(), self._dialect)
         if not ratio.fits_expected(tokens, delivered, expected):
             return ""
         return f"the server counts {tokens} tokens, as for the expected reply"
+
+    def _complete_reply(self) -> Reply:
+        """Return the expected reply behind the thinking and, before calls, the text that were delivered."""
+        ideal = ideal_reply(self._sample)
+        texts: list[Part] = [Reasoning(self._reply.reasoning)] if self._reply.reasoning else []
+        if ideal.calls and self._reply.text:
+            texts.append(Text(self._reply.text))
+        return Reply(parts=[*texts, *ideal.parts], stop_reason=ideal.stop_reason)
 
     def _untyped_values(self) -> str:
         """Return the sign of a parser that ignores the schema, in dialects whose notation has no types."""

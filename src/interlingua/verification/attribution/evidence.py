@@ -20,7 +20,7 @@ class Repetition(msgspec.Struct, frozen=True, kw_only=True):
     raw_text: str | None = None
     """The model's own text; None if the server does not show it."""
     source: str = ""
-    """Where the text comes from, in words."""
+    """Source of the text, in words."""
     is_same_reply: bool = True
     """True if `judgement` is of the reply that the server made of this text."""
     judgement: Judgement = Judgement()
@@ -44,7 +44,7 @@ class Control(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What further requests have shown; None: the request was not made."""
+    """Results of further requests; None: the request was not made."""
 
     repetition: Repetition | None = None
     streams: tuple[Judgement, ...] = ()

@@ -39,7 +39,7 @@ def html_comparison(comparison: Comparison) -> str:
         _differences(comparison),
         failures_panel(a.failures, a.oddities, f"Failures of A: {a.title}"),
         failures_panel(b.failures, b.oddities, f"Failures of B: {b.title}"),
-        element("div", facts_panel(a), facts_panel(b), class_="pair"),
+        element("div", facts_panel(a, "The run of A"), facts_panel(b, "The run of B"), class_="pair"),
     ]
     return page(comparison.title, panels)
 
@@ -94,8 +94,8 @@ def _rates(
 def _values(a: float | None, b: float | None) -> tuple[Html, Html]:
     """Return the cells with the values of both runs."""
     return (
-        element("td", key("a"), format_share(a), class_="number"),
-        element("td", key("b"), format_share(b), class_="number"),
+        element("td", key("a"), format_share(a), class_="number value-a"),
+        element("td", key("b"), format_share(b), class_="number value-b"),
     )
 
 

@@ -241,9 +241,9 @@ def _latency_panel(card: Card) -> Html:
     return panel("Latency", note, latency_plot(curves), curve_legend(curves))
 
 
-def facts_panel(card: Card) -> Html:
+def facts_panel(card: Card, title: str = "The run") -> Html:
     rows = [join([element("dt", name), element("dd", fact)]) for name, fact in _facts(card) if fact]
-    return panel("The run", element("dl", *rows))
+    return panel(title, element("dl", *rows))
 
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:

@@ -96,10 +96,13 @@ dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
   .rates thead { display: none; }
   .rates tr { display: grid; grid-template-columns: 1fr auto; border-top: 1px solid var(--line); padding: .4rem 0; }
   .rates td { border: 0; padding: .1rem 0; }
+  .rates tr:has(> .value-b) { grid-template-columns: 1fr auto auto; column-gap: .9rem; }
+  .rates td.plot:empty { display: none; }
   .rates td.plot { grid-column: 1 / -1; grid-row: 2; width: auto; }
   .rates td.interval, .rates td.count { color: var(--faint); font-size: .8rem; }
   .rates td.interval { text-align: left; }
   details details { margin-left: .35rem; }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: .35rem; }
 }
 @media print { body { background: none; padding: 0; } .panel { break-inside: avoid; } }
 """

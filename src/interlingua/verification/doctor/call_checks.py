@@ -5,7 +5,9 @@ from __future__ import annotations
 from interlingua.dialects.native_text import parse
 from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
-from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
+from interlingua.verification.attribution import Attribution
+from interlingua.verification.attribution.token_counts import TokenRatio, native_size
+from interlingua.verification.doctor.check import CheckResult, odd_result, ok_result, skipped_result, wrong_result
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
 from interlingua.verification.doctor.server_checks import LOG_HINT, TRY_LATER_HINT
@@ -39,6 +41,9 @@ MIN_TOKENS_OF_TOOLS = 20
 MAX_ERROR_CHARS = 160
 RATE_LIMIT_HINT = "try again later, or with --parallel 1"
 RIGHT_CALL = "the call is right"
+CORRECTED = "works with Interlingua"
+MIN_TOKENS_AT_LIMIT = MAX_REPLY_TOKENS * 9 // 10
+"""Tokens from which on a reply has reached the limit: counts of servers differ a little."""
 UNPARSED = {"skip_special_tokens": False}
 """Fields with which vLLM and SGLang send special tokens as text."""
 
@@ -64,7 +69,9 @@ def _fix_for_status(recording: Recording) -> str:
 
 
 def _is_too_short(observation: Observation) -> bool:
-    return observation.reply.finish_reason in LENGTH_REASONS
+    """Return whether the reply has used all tokens that the request allows. Some providers end replies earlier."""
+    tokens = observation.reply.output_tokens
+    return observation.reply.finish_reason in LENGTH_REASONS and (not tokens or tokens >= MIN_TOKENS_AT_LIMIT)
 
 
 async def check_stream(probe: Probe) -> CheckResult:
@@ -72,23 +79,27 @@ async def check_stream(probe: Probe) -> CheckResult:
     observation = await probe.ask(COUNTING, stream=True)
     recording, reply = observation.recording, observation.reply
     if not recording.is_success:
-        return wrong("stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording))
+        return wrong_result(
+            "stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording)
+        )
     if reply.unreadable_events:
-        return wrong("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
+        return wrong_result("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
     if reply.error:
-        return wrong("stream", reply.error)
+        return wrong_result("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
-        return odd("stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it")
+        return odd_result(
+            "stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it"
+        )
     if not reply.has_ended or not reply.finish_reason:
-        return wrong("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
     # The first reply of a server may come late for other reasons.
     if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
-        return odd(
+        return odd_result(
             "stream", "all events arrive at once", "look for a proxy that buffers: for nginx, proxy_buffering off"
         )
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
-    return ok("stream", f"{reply.events} events, {first}{usage}")
+    return ok_result("stream", f"{reply.events} events, {first}{usage}")
 
 
 def _is_collected(probe: Probe, observation: Observation) -> bool:
@@ -110,30 +121,39 @@ async def check_calls(probe: Probe) -> list[CheckResult]:
 
 async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
     judgement = judge(observation, sample)
-    facts, dialect = probe.target.facts, probe.dialect.name
-    flags = parser_flags(facts.engine, dialect)
-    fix = (
-        f"works with Interlingua; for other clients start the server with {flags}"
-        if flags
-        else "works with Interlingua"
-    )
     if judgement.is_right:
         return _right_call(probe, name)
     if _is_too_short(observation):
-        return odd(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged")
+        return odd_result(
+            name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged"
+        )
     refusal = recognize_refusal(observation.recording.status, observation.reply.error)
     if refusal is not None and refusal.kind == "no-tool-parser":
-        return odd(name, "the server has no tool parser, and refuses tools", fix)
+        return odd_result(
+            name, "the server has no tool parser, and refuses tools", _fix_for_corrected(probe, "engine-parser")
+        )
     if not observation.recording.is_success:
-        return wrong(name, f"a request with tools fails: {describe_error(observation)}")
-    if judge_corrected(observation, sample).is_right:
-        place = "as text" if len(observation.corrected.calls) > len(observation.reply.calls) else "damaged"
-        return odd(name, f"the call arrives {place}: {judgement.failures[0].message}", fix)
+        return wrong_result(name, f"a request with tools fails: {describe_error(observation)}")
     attribution = await probe.explain(sample, observation)
+    if judge_corrected(observation, sample).is_right:
+        return _corrected_call(probe, observation, attribution, name)
+    return _lost_call(probe, attribution, name)
+
+
+def _corrected_call(probe: Probe, observation: Observation, attribution: Attribution, name: str) -> CheckResult:
+    is_text = attribution.cause == "engine-parser" and len(observation.corrected.calls) > len(observation.reply.calls)
+    place = "as text" if is_text else "damaged"
+    message = f"the call arrives {place}: {attribution.reasons[0]}"
+    return odd_result(name, message, _fix_for_corrected(probe, attribution.cause))
+
+
+def _lost_call(probe: Probe, attribution: Attribution, name: str) -> CheckResult:
+    facts = probe.target.facts
     failure, *evidence = attribution.reasons
     label = "Cause" if attribution.confidence == "certain" else "Likely cause"
     explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
-    return wrong(name, explained, _fix_for(attribution.cause, facts.engine, flags))
+    flags = parser_flags(facts.engine, probe.dialect.name)
+    return wrong_result(name, explained, _fix_for(attribution.cause, facts.engine, flags))
 
 
 def _right_call(probe: Probe, name: str) -> CheckResult:
@@ -141,8 +161,18 @@ def _right_call(probe: Probe, name: str) -> CheckResult:
     expected = parser_name(facts.engine, dialect)
     if facts.tool_parser and expected and facts.tool_parser != expected:
         message = f"right, but the tool parser is {facts.tool_parser!r}"
-        return odd(name, message, f"for this model use --tool-call-parser {expected}")
-    return ok(name, RIGHT_CALL)
+        return odd_result(name, message, f"for this model use --tool-call-parser {expected}")
+    return ok_result(name, RIGHT_CALL)
+
+
+def _fix_for_corrected(probe: Probe, cause: str) -> str:
+    """Return what helps other clients if Interlingua delivers the right calls."""
+    facts = probe.target.facts
+    flags = parser_flags(facts.engine, probe.dialect.name)
+    if cause == "engine-parser":
+        return f"works with Interlingua; for other clients start the server with {flags}" if flags else CORRECTED
+    others = "update the server" if facts.engine else "report it to the provider"
+    return f"{CORRECTED}; for other clients look for a proxy that changes replies, or {others}"
 
 
 def _fix_for(cause: str, engine: str, flags: str) -> str:
@@ -170,14 +200,14 @@ async def check_template(probe: Probe) -> CheckResult:
     without_tools = await probe.ask(CALL, stream=False, max_tokens=1, tools=None)
     tokens, base = with_tools.reply.input_tokens, without_tools.reply.input_tokens
     if not tokens or not base:
-        return skipped("tools in prompt", "the server does not count prompt tokens")
+        return skipped_result("tools in prompt", "the server does not count prompt tokens")
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         as_auto = await probe.ask(CALL, stream=False, max_tokens=1)  # some servers hide tools that may not be called
         tokens = as_auto.reply.input_tokens or tokens
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
-        return wrong("tools in prompt", message, template_advice(probe.target.facts.engine))
-    return ok("tools in prompt", f"two tools take {tokens - base} tokens")
+        return wrong_result("tools in prompt", message, template_advice(probe.target.facts.engine))
+    return ok_result("tools in prompt", f"two tools take {tokens - base} tokens")
 
 
 async def check_special_tokens(probe: Probe) -> CheckResult:
@@ -185,17 +215,17 @@ async def check_special_tokens(probe: Probe) -> CheckResult:
     engine, tokens = probe.target.facts.engine, probe.dialect.tokens
     if engine not in ("vllm", "sglang") or not tokens:
         reason = "only vLLM and SGLang can be asked for them" if tokens else "the dialect has none, or is unknown"
-        return skipped("special tokens", reason)
+        return skipped_result("special tokens", reason)
     observation = await probe.ask(CALL, stream=False, extra=UNPARSED, tool_choice="none")
     if not observation.recording.is_success:
-        return odd("special tokens", f"a request for raw text fails: {describe_error(observation)}")
+        return odd_result("special tokens", f"a request for raw text fails: {describe_error(observation)}")
     text = observation.reply.reasoning + observation.reply.text
     if parse(text, probe.dialect, offered_tools(CALL)).calls or any(token in text for token in tokens):
-        return ok("special tokens", "come through with skip_special_tokens: false")
+        return ok_result("special tokens", "come through with skip_special_tokens: false")
     if engine == "sglang":
-        return skipped("special tokens", "the server hides the tools if none may be called")
+        return skipped_result("special tokens", "the server hides the tools if none may be called")
     fix = "set extra: {skip_special_tokens: false}, and start vLLM without --exclude-tools-when-tool-choice-none"
-    return odd("special tokens", "the raw text of a call has none of the model's markers", fix)
+    return odd_result("special tokens", "the raw text of a call has none of the model's markers", fix)
 
 
 async def check_choices(probe: Probe) -> CheckResult:
@@ -212,11 +242,13 @@ async def check_choices(probe: Probe) -> CheckResult:
             corrected = judge_corrected(observation, sample)
             problems += [_choice_problem(mode, failure) for failure in corrected.failures[:1]]
     if refused and any("requires --" in text for text in refused):
-        return odd("tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text")
+        return odd_result(
+            "tool_choice", "refused: the server has no tool parser", "Interlingua sends none and reads the text"
+        )
     if refused or problems:
         message = "; ".join([*problems, *(f"refused: {text}" for text in refused)])
-        return odd("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
-    return ok("tool_choice", "required, named and none work")
+        return odd_result("tool_choice", message, "Interlingua's profile of the upstream relaxes it; set `profile`")
+    return ok_result("tool_choice", "required, named and none work")
 
 
 def _choice_problem(mode: str, failure: Failure) -> str:
@@ -225,16 +257,32 @@ def _choice_problem(mode: str, failure: Failure) -> str:
 
 
 async def check_parallel(probe: Probe) -> CheckResult:
+    """Check that two calls arrive in one reply."""
+    name = "parallel calls"
     observation = await probe.ask(PARALLEL, stream=True)
     judgement = judge(observation, PARALLEL)
     if judgement.is_right:
-        return ok("parallel calls", "two calls in one reply")
+        return ok_result(name, "two calls in one reply")
     if not observation.recording.is_success:
-        return odd("parallel calls", f"not tried: {describe_error(observation)}")
+        return odd_result(name, f"not tried: {describe_error(observation)}")
     if _is_too_short(observation):
-        return skipped("parallel calls", f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+        return skipped_result(name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens")
+    is_missing = judgement.failures[0].kind == "missing-call"
+    ratio = await _measure_ratio(probe) if is_missing else None
+    attribution = await probe.explain(PARALLEL, observation, ratio)
     if judge_corrected(observation, PARALLEL).is_right:
-        return odd("parallel calls", f"damaged: {judgement.failures[0].message}", "Interlingua corrects it")
-    if judgement.failures[0].kind == "missing-call":
-        return odd("parallel calls", "the model makes one call at a time", "agents work, with more turns")
-    return odd("parallel calls", judgement.failures[0].message)
+        return _corrected_call(probe, observation, attribution, name)
+    if attribution.cause != "model":
+        return _lost_call(probe, attribution, name)
+    if is_missing:
+        return odd_result(name, "the model makes one call at a time", "agents work, with more turns")
+    return odd_result(
+        name, f"{judgement.failures[0].message}. Likely cause: model", "run `interlingua verify` for details"
+    )
+
+
+async def _measure_ratio(probe: Probe) -> TokenRatio | None:
+    """Return the tokens of a call for each byte, with which the tokens of two calls are compared."""
+    observation = await probe.ask(CALL, stream=True)
+    tokens, size = observation.reply.output_tokens, native_size(observation.reply, probe.dialect)
+    return TokenRatio(tokens / size) if tokens and judge(observation, CALL).is_right else None

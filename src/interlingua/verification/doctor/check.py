@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["CheckResult", "Status", "UpstreamReport", "odd", "ok", "skipped", "wrong"]
+__all__ = ["CheckResult", "Status", "UpstreamReport", "odd_result", "ok_result", "skipped_result", "wrong_result"]
 
 Status: TypeAlias = Literal["ok", "odd", "wrong", "skipped"]
 """ok: works. odd: works with Interlingua, or needs a look. wrong: does not work. skipped: was not checked."""
@@ -39,17 +39,17 @@ class UpstreamReport(msgspec.Struct, frozen=True, kw_only=True):
         return sum(check.status == status for check in self.checks)
 
 
-def ok(check: str, message: str, fix: str = "") -> CheckResult:
+def ok_result(check: str, message: str, fix: str = "") -> CheckResult:
     return CheckResult(check=check, status="ok", message=message, fix=fix)
 
 
-def odd(check: str, message: str, fix: str = "") -> CheckResult:
+def odd_result(check: str, message: str, fix: str = "") -> CheckResult:
     return CheckResult(check=check, status="odd", message=message, fix=fix)
 
 
-def wrong(check: str, message: str, fix: str = "") -> CheckResult:
+def wrong_result(check: str, message: str, fix: str = "") -> CheckResult:
     return CheckResult(check=check, status="wrong", message=message, fix=fix)
 
 
-def skipped(check: str, message: str) -> CheckResult:
+def skipped_result(check: str, message: str) -> CheckResult:
     return CheckResult(check=check, status="skipped", message=message)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from interlingua.verification.doctor.call_checks import RIGHT_CALL
-from interlingua.verification.doctor.check import CheckResult, skipped
+from interlingua.verification.doctor.check import CheckResult, skipped_result
 from interlingua.verification.doctor.feature_checks import short_name
 from interlingua.wires import WIRES
 
 __all__ = ["without_consequences"]
 
-_NEED_CALLS = frozenset(
-    {
-        "tool_choice",
-        "parallel calls",
-        "thinking replay",
-        *(f"API {short_name(wire)}" for wire in WIRES),
-    }
-)
+_NEED_STREAMED_CALLS = frozenset({"parallel calls", *(f"API {short_name(wire)}" for wire in WIRES)})
+_NEED_WHOLE_CALLS = frozenset({"tool_choice", "thinking replay"})
+_NEED_CALLS = _NEED_STREAMED_CALLS | _NEED_WHOLE_CALLS
 """Checks that cannot succeed if the model's calls do not arrive."""
 
 
@@ -30,7 +25,7 @@ def without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
     """
     calls = [check for check in checks if check.check.startswith("tool call")]
     if any(check.status == "ok" for check in calls):
-        return checks
+        return _without_consequences_of_one_mode(checks)
     is_any_recovered = any(check.status == "odd" for check in calls)
     if checks[0].status == "wrong" and not is_any_recovered:
         return _without_any_reply(checks)
@@ -39,8 +34,24 @@ def without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
     needs_calls, reason = _NEED_CALLS | {"special tokens"}, "not judged, because calls do not work; see above"
     if all(check.status == "odd" for check in calls):  # then Interlingua needs the special tokens
         needs_calls, reason = _NEED_CALLS, "not judged, because the server does not parse calls; see above"
+    return _skip(checks, needs_calls, reason)
+
+
+def _without_consequences_of_one_mode(checks: list[CheckResult]) -> list[CheckResult]:
+    """Return the checks if calls work in streams only, or in whole replies only."""
+    for name, place, dependent in (
+        ("tool call, stream", "in streams", _NEED_STREAMED_CALLS),
+        ("tool call, whole", "in whole replies", _NEED_WHOLE_CALLS | {"special tokens"}),
+    ):
+        if any(check.check == name and check.status != "ok" for check in checks):
+            checks = _skip(checks, dependent, f"not judged, because calls do not work {place}; see above")
+    return checks
+
+
+def _skip(checks: list[CheckResult], names: frozenset[str], reason: str) -> list[CheckResult]:
+    """Return the checks. Those with these names that are odd or wrong are skipped for this reason."""
     return [
-        skipped(check.check, reason) if check.check in needs_calls and check.status in ("odd", "wrong") else check
+        skipped_result(check.check, reason) if check.check in names and check.status in ("odd", "wrong") else check
         for check in checks
     ]
 
@@ -53,4 +64,4 @@ def _without_any_reply(checks: list[CheckResult]) -> list[CheckResult]:
         wires = {f"API {short_name(wire)}": wire for wire in WIRES}
         first = msgspec.structs.replace(first, fix=f"use --api {wires[working[0].check]}, which works")
     reason = "not judged, because a simple request fails; see above"
-    return [first, *(check if check in working else skipped(check.check, reason) for check in others)]
+    return [first, *(check if check in working else skipped_result(check.check, reason) for check in others)]

@@ -20,7 +20,7 @@ from interlingua.verification.doctor.call_checks import (
     check_stream,
     check_template,
 )
-from interlingua.verification.doctor.check import CheckResult, UpstreamReport, skipped, wrong
+from interlingua.verification.doctor.check import CheckResult, UpstreamReport, skipped_result, wrong_result
 from interlingua.verification.doctor.consequences import without_consequences
 from interlingua.verification.doctor.feature_checks import (
     check_api,
@@ -92,7 +92,7 @@ async def examine(
     try:
         target = await asyncio.wait_for(find_target(limited, route), seconds)
     except TimeoutError:
-        checks = [wrong("reachable", f"no answer within {seconds:g} s", LOG_HINT)]
+        checks = [wrong_result("reachable", f"no answer within {seconds:g} s", LOG_HINT)]
         return _report(route, "", checks, start, limited, 0)
     model = route.model
     if route_to is not None:
@@ -117,10 +117,10 @@ def _timed_out(name: str, seconds: float, rate_limited: int) -> CheckResult:
     """
     message = f"no complete answer within {seconds:g} s"
     if name != FIRST_CHECK:
-        return skipped(name, message)
+        return skipped_result(name, message)
     if rate_limited:
-        return wrong(name, f"{message}: the server limits requests (status 429)", RATE_LIMIT_HINT)
-    return wrong(name, message, "give a slow model more time with --timeout, or look at the server's log")
+        return wrong_result(name, f"{message}: the server limits requests (status 429)", RATE_LIMIT_HINT)
+    return wrong_result(name, message, "give a slow model more time with --timeout, or look at the server's log")
 
 
 def _report(
@@ -150,7 +150,7 @@ async def _run_checks(
         except TimeoutError:
             found = _timed_out(name, seconds, sender.rate_limited)
         except InterlinguaError as error:
-            found = skipped(name, f"the request cannot be written for this API: {error}")
+            found = skipped_result(name, f"the request cannot be written for this API: {error}")
         return found if isinstance(found, list) else [found]
 
     coroutines: list[Coroutine[Any, Any, list[CheckResult]]] = [run(name, check) for name, check in checks]

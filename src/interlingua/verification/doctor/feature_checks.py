@@ -6,7 +6,7 @@ from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
 from interlingua.verification.doctor.call_checks import RIGHT_CALL, describe_error
-from interlingua.verification.doctor.check import CheckResult, odd, ok, skipped, wrong
+from interlingua.verification.doctor.check import CheckResult, odd_result, ok_result, skipped_result, wrong_result
 from interlingua.verification.doctor.probe import Probe
 from interlingua.verification.doctor.probe_samples import (
     CALL,
@@ -31,6 +31,7 @@ __all__ = [
     "short_name",
 ]
 
+UNREADABLE = "the reply is not JSON"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 
@@ -39,9 +40,9 @@ async def check_system_message(probe: Probe) -> CheckResult:
     """Check that a system message is accepted, which every agent sends."""
     observation = await probe.ask(SYSTEM_MESSAGE, stream=False)
     if observation.recording.is_success:
-        return ok("system message", "accepted")
+        return ok_result("system message", "accepted")
     fix = f"agents send one with each request: {template_advice(probe.target.facts.engine)}"
-    return wrong("system message", f"refused: {describe_error(observation)}", fix)
+    return wrong_result("system message", f"refused: {describe_error(observation)}", fix)
 
 
 async def check_thinking_replay(probe: Probe) -> CheckResult:
@@ -50,49 +51,55 @@ async def check_thinking_replay(probe: Probe) -> CheckResult:
     if not with_thinking.recording.is_success:
         refusal = recognize_refusal(with_thinking.recording.status, with_thinking.reply.error)
         if refusal is not None and refusal.kind == "no-tool-parser":
-            return skipped("thinking replay", "the server refuses tools")
-        return odd("thinking replay", f"refused: {describe_error(with_thinking)}", "set `profile` of the upstream")
+            return skipped_result("thinking replay", "the server refuses tools")
+        return odd_result(
+            "thinking replay", f"refused: {describe_error(with_thinking)}", "set `profile` of the upstream"
+        )
     messages = [
         {name: value for name, value in message.items() if name != "reasoning_content"}
         for message in THINKING_REPLAY.request["messages"]
     ]
     without = await probe.ask(THINKING_REPLAY, stream=False, messages=messages, max_tokens=1)
     if not without.recording.is_success:
-        return ok("thinking replay", "accepted, and needed: without it the request is refused")
+        return ok_result("thinking replay", "accepted, and needed: without it the request is refused")
     tokens = with_thinking.reply.input_tokens - without.reply.input_tokens
     if not with_thinking.reply.input_tokens or not without.reply.input_tokens:
-        return ok("thinking replay", "accepted")
+        return ok_result("thinking replay", "accepted")
     in_prompt = "it is in the prompt" if tokens >= MIN_TOKENS_OF_THINKING else "the template leaves it out"
-    return ok("thinking replay", f"accepted; {in_prompt}")
+    return ok_result("thinking replay", f"accepted; {in_prompt}")
 
 
 async def check_images(probe: Probe) -> CheckResult:
     observation = await probe.ask(IMAGE, stream=False)
+    if observation.reply.unreadable_events:
+        return skipped_result("images", UNREADABLE)
     if observation.recording.is_success:
         is_seen = "red" in observation.reply.text.lower()
-        return ok(
+        return ok_result(
             "images", "accepted" if is_seen else "accepted, but the model does not name the colour of a red image"
         )
     if observation.recording.status in (0, 429) or observation.recording.status >= 500:
-        return odd("images", f"not known: {describe_error(observation)}")
-    return ok("images", "not accepted; Interlingua replaces them by a text (`vision: false` for the model)")
+        return odd_result("images", f"not known: {describe_error(observation)}")
+    return ok_result("images", "not accepted; Interlingua replaces them by a text (`vision: false` for the model)")
 
 
 async def check_structured_output(probe: Probe) -> list[CheckResult]:
     checks = []
     observation = await probe.ask(JSON_ANSWER, stream=False)
     if not observation.recording.is_success:
-        checks.append(odd("JSON schema", f"refused: {describe_error(observation)}"))
+        checks.append(odd_result("JSON schema", f"refused: {describe_error(observation)}"))
+    elif observation.reply.unreadable_events:
+        checks.append(skipped_result("JSON schema", UNREADABLE))
     elif observation.reply.finish_reason in LENGTH_REASONS:
-        checks.append(skipped("JSON schema", "the reply is too long to be judged"))
+        checks.append(skipped_result("JSON schema", "the reply is too long to be judged"))
     elif "answer" in (read_full_object(observation.corrected.text.strip()) or {}):
-        checks.append(ok("JSON schema", "response_format is enforced"))
+        checks.append(ok_result("JSON schema", "response_format is enforced"))
     else:
-        checks.append(odd("JSON schema", "response_format is ignored", "ask for JSON in the prompt"))
+        checks.append(odd_result("JSON schema", "response_format is ignored", "ask for JSON in the prompt"))
     if probe.target.facts.engine in ("vllm", "sglang"):
         tagged = await probe.ask(STRUCTURAL_TAG, stream=False, extra={"response_format": STRUCTURAL_TAG_FORMAT})
         message = "accepted" if tagged.recording.is_success else f"refused: {describe_error(tagged)}"
-        status = ok if tagged.recording.is_success else odd
+        status = ok_result if tagged.recording.is_success else odd_result
         checks.append(status("structural tags", message))
     return checks
 
@@ -113,17 +120,17 @@ async def check_api(probe: Probe, wire: str) -> CheckResult:
     observation = await probe.ask(CALL, stream=True, wire=wire)
     recording = observation.recording
     if recording.status in MISSING_STATUSES:
-        return ok(name, "not there; Interlingua provides it")
+        return ok_result(name, "not there; Interlingua provides it")
     if not recording.is_success:
-        return odd(name, f"a call fails: {describe_error(observation)}")
+        return odd_result(name, f"a call fails: {describe_error(observation)}")
     if judge(observation, CALL).is_right:
-        return ok(name, RIGHT_CALL)
+        return ok_result(name, RIGHT_CALL)
     if judge_corrected(observation, CALL).is_right:
-        return odd(
+        return odd_result(
             name,
             f"the call is damaged: {judge(observation, CALL).failures[0].message}",
             "Interlingua corrects it",
         )
     if not observation.reply.events or observation.reply.unreadable_events:
-        return ok(name, "not there; Interlingua provides it")
-    return wrong(name, judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")
+        return ok_result(name, "not there; Interlingua provides it")
+    return wrong_result(name, judge(observation, CALL).failures[0].message, f"use {probe.target.route.upstream.api}")

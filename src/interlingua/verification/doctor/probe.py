@@ -6,6 +6,7 @@ from typing import Any
 
 from interlingua.parsing.dialect import Dialect
 from interlingua.verification.attribution import Attribution
+from interlingua.verification.attribution.token_counts import TokenRatio
 from interlingua.verification.judging.judge import judge
 from interlingua.verification.judging.observation import Observation, observe
 from interlingua.verification.probing.evidence_collector import EvidenceCollector
@@ -64,6 +65,8 @@ class Probe:
         self.tokens += observation.reply.input_tokens + observation.reply.output_tokens
         return observation
 
-    async def explain(self, sample: Sample, observation: Observation) -> Attribution:
+    async def explain(
+        self, sample: Sample, observation: Observation, token_ratio: TokenRatio | None = None
+    ) -> Attribution:
         """Return the cause of a failure, after the requests that are needed to say so."""
-        return await self._collector.attribute(sample, observation, judge(observation, sample))
+        return await self._collector.attribute(sample, observation, judge(observation, sample), token_ratio)

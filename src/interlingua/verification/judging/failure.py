@@ -43,7 +43,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(FAILURE_KINDS)}
 class Failure(msgspec.Struct, frozen=True):
     kind: str
     message: str
-    """What is wrong in this reply."""
+    """Description of the failure in this reply."""
 
     @property
     def rank(self) -> int:

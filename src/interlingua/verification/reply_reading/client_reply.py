@@ -34,7 +34,7 @@ class ClientCall(msgspec.Struct, frozen=True):
 
 
 class ClientReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client gets that follows its SDK and corrects nothing."""
+    """Reply as a client reads it that follows its SDK and corrects nothing."""
 
     text: str = ""
     reasoning: str = ""

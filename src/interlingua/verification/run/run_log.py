@@ -23,7 +23,7 @@ HINT = "pass a file that `interlingua verify` has written"
 
 
 class RunHeader(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="kind"):
-    """What was verified, and how. It contains no key."""
+    """Target and settings of a run. They contain no key."""
 
     format: int = FORMAT
     version: str
@@ -50,7 +50,7 @@ class RunHeader(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field=
     """Name of the environment variable with the API key."""
     profile: str = ""
     notes: tuple[str, ...] = ()
-    """What was changed for this upstream, such as a setting that it refuses."""
+    """Changes for this upstream, such as a setting that it refuses."""
 
     def is_same_run(self, other: RunHeader) -> bool:
         """Return whether results of the other run can be used in this one."""

@@ -32,7 +32,7 @@ __all__ = ["Progress", "Runner", "StopReason", "Trial", "plan_trials"]
 Trial: TypeAlias = tuple[Sample, bool]
 """A sample, and whether it is sent as a stream."""
 StopReason: TypeAlias = Literal["", "interrupted", "budget", "no-replies"]
-"""Why a run ended early; "" if it is complete."""
+"""Reason why a run ended early; "" if it is complete."""
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 """Bytes of failed replies that wait for their evidence. More of them are attributed at once."""
 MAX_TRIALS_WITHOUT_REPLY = 20

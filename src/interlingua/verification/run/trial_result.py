@@ -44,7 +44,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """True if the finish reason tells the client to run tools."""
     calls: int = 0
     are_calls_valid: bool | None = None
-    """Whether all calls fit their schemas; None if the finish reason does not tell the client to run tools."""
+    """True if all calls fit their schemas; None if the finish reason does not tell the client to run tools."""
     is_only_thinking: bool = False
     input_tokens: int = 0
     output_tokens: int = 0

@@ -27,7 +27,7 @@ class ExpectedCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a right reply contains: these calls and no others, in any order; text without a call; or any of both."""
+    """Content of a right reply: these calls and no others, in any order; text without a call; or any of both."""
 
     reply: Literal["calls", "text", "any"] = "any"
     calls: tuple[ExpectedCall, ...] = ()
@@ -44,7 +44,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_tokens: int = 0
     """Number of prompt tokens that Kimi-Vendor-Verifier expects; 0: unknown."""
     stream: bool | None = None
-    """Whether the file asks for a stream; None: both are tried."""
+    """True if the file asks for a stream; None: both are tried."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ class TemplateSource:
 
     text: str
     description: str
-    """What was taken, for the user."""
+    """Description of the source, for the user."""
     name: str
     """Name for the dialect."""
     eos_token: str = ""
