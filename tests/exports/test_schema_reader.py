@@ -78,6 +78,11 @@ NOTES: list[tuple[Any, str]] = [
     ({"properties": {"a": {"items": {"format": "uuid"}}}}, "f.a[]: 'format' is not enforced"),
     ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "f: 'oneOf' is enforced as 'anyOf'"),
     ({"$ref": "#/$defs/none"}, "f: '#/$defs/none' does not exist in the schema: any value is allowed"),
+    ({"type": "number", "exclusiveMinimum": 0}, "f: the limit of 'exclusiveMinimum' itself is allowed"),
+    (
+        {"type": "integer", "maximum": 5, "exclusiveMaximum": True},
+        "f: the limit of 'exclusiveMaximum' itself is allowed",
+    ),
     ({"allOf": [{"maxLength": 3}, {"maxLength": 5}]}, "f: only one of several 'maxLength' is enforced"),
 ]
 

@@ -343,6 +343,11 @@ def find_problems(
     return problems
 
 
+def unenforced(notes: Iterable[str]) -> list[str]:
+    """Return the notes without those that only name tools whose params are free."""
+    return [note for note in notes if not note.endswith("does not declare are possible")]
+
+
 def quotes_markup(reply: Reply, dialect: il.Dialect) -> bool:
     """Return whether a string of the reply contains markup of the dialect, which raw text cannot carry."""
     markers = {*dialect.markers, *(dialect.grammar.inner_markers if dialect.grammar else ())}

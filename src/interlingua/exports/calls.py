@@ -21,7 +21,7 @@ from interlingua.exports.arguments.base import SAMPLE_STRING
 from interlingua.exports.grammar import Chars, GrammarBuilder, Node, Repeat, choice, literal, sequence
 from interlingua.exports.notations import DIGITS
 from interlingua.exports.schema_reader import read_value_type
-from interlingua.exports.value_types import ANY_VALUE, Object, Union, unwrap
+from interlingua.exports.value_types import ANY_VALUE, Object, alternatives
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.markers import common_prefix
 
@@ -133,18 +133,15 @@ class CallsGrammar:
         return sequence(*(samples.get(piece, NUMBER) if n % 2 else literal(piece) for n, piece in enumerate(pieces)))
 
     def _tool_arguments(self, tool: Tool) -> Node:
-        objects = list(self._argument_types(tool))
+        objects = self._argument_types(tool)
         for object_ in objects:
             sample = {member.key: SAMPLE_STRING for member in object_.members}
             render(Reply(parts=[Call(SAMPLE_ID, tool.name, write_json(sample))]), self._dialect)
         return choice(*map(self._arguments.arguments, objects))
 
-    def _argument_types(self, tool: Tool) -> Iterator[Object]:
-        type_ = unwrap(read_value_type(tool.schema, tool.name, self._builder.notes))
-        found = False
-        for option in type_.types if isinstance(type_, Union) else (type_,):
-            if isinstance(unwrapped := unwrap(option), Object):
-                found = True
-                yield unwrapped
-        if not found:
-            yield FREE_OBJECT
+    def _argument_types(self, tool: Tool) -> list[Object]:
+        type_ = read_value_type(tool.schema, tool.name, self._builder.notes)
+        objects = [option for option in alternatives(type_) if isinstance(option, Object)] or [FREE_OBJECT]
+        if any(object_.other is not None for object_ in objects):
+            self._builder.note(f"{tool.name}: params that the schema does not declare are possible")
+        return objects

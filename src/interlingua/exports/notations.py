@@ -117,9 +117,9 @@ class LiteralNotation:
         return self.value(union(String(), Number(), Boolean(), Null(), *containers))
 
     def _number(self, type_: Number) -> Node:
-        if (type_.minimum or 0) > 0 or (type_.minimum or 0) < 0 or type_.maximum is not None:
+        if type_.minimum not in (None, 0) or type_.maximum is not None:
             self._builder.note("the limits of numbers are not enforced")
-        sign = EMPTY if (type_.minimum or -1) >= 0 else optional(Literal("-"))
+        sign = EMPTY if type_.minimum is not None and type_.minimum >= 0 else optional(Literal("-"))
         return sequence(sign, INTEGER, *(() if type_.is_integer else (optional(FRACTION), optional(EXPONENT))))
 
     def _string(self, type_: String) -> Node:

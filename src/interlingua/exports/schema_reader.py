@@ -159,9 +159,9 @@ class _SchemaReader:
         if "string" in types:
             yield String(_read_count(schema, "minLength") or 0, _read_count(schema, "maxLength"))
         if "integer" in types:
-            yield _read_number(schema, is_integer="number" not in types)
+            yield self._read_number(schema, path, is_integer="number" not in types)
         elif "number" in types:
-            yield _read_number(schema, is_integer=False)
+            yield self._read_number(schema, path, is_integer=False)
         if "boolean" in types:
             yield Boolean()
         if "object" in types:
@@ -194,6 +194,17 @@ class _SchemaReader:
             _read_count(schema, "minItems") or 0,
             _read_count(schema, "maxItems"),
         )
+
+    def _read_number(self, schema: Mapping[str, Any], path: str, *, is_integer: bool) -> Number:
+        minimum, maximum = _read_limit(schema, "minimum"), _read_limit(schema, "maximum")
+        above, below = _read_limit(schema, "exclusiveMinimum"), _read_limit(schema, "exclusiveMaximum")
+        if is_integer:
+            above = None if above is None else floor(above) + 1
+            below = None if below is None else ceil(below) - 1
+        for keyword in ("exclusiveMinimum", "exclusiveMaximum"):
+            if schema.get(keyword) is True or (not is_integer and _read_limit(schema, keyword) is not None):
+                self._note(path, f"the limit of {keyword!r} itself is allowed")
+        return Number(is_integer, _tighter(max, minimum, above), _tighter(min, maximum, below))
 
     def _merge_all(self, schema: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """Return one schema with the constraints of its reference and of all parts of `allOf`."""
@@ -241,15 +252,6 @@ def _read_constant(value: object) -> ValueType:
     if isinstance(value, list | tuple):
         return Array(tuple(map(_read_constant, value)), None, len(value))
     return Constant((value,))
-
-
-def _read_number(schema: Mapping[str, Any], *, is_integer: bool) -> Number:
-    minimum, maximum = _read_limit(schema, "minimum"), _read_limit(schema, "maximum")
-    if is_integer:
-        above, below = _read_limit(schema, "exclusiveMinimum"), _read_limit(schema, "exclusiveMaximum")
-        minimum = _tighter(max, minimum, None if above is None else floor(above) + 1)
-        maximum = _tighter(min, maximum, None if below is None else ceil(below) - 1)
-    return Number(is_integer, minimum, maximum)
 
 
 def _tighter(choose: Callable[..., float], *limits: float | None) -> float | None:

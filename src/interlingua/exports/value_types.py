@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ __all__ = [
     "String",
     "Union",
     "ValueType",
+    "alternatives",
     "union",
     "unwrap",
 ]
@@ -127,6 +128,16 @@ def union(*types: ValueType) -> ValueType:
         if not any(inner is other or inner == other for other in joined):
             joined.append(inner)
     return joined[0] if len(joined) == 1 else Union(tuple(joined))
+
+
+def alternatives(type_: ValueType) -> Iterator[ValueType]:
+    """Yield the types that a value may have, without unions and references."""
+    type_ = unwrap(type_)
+    if not isinstance(type_, Union):
+        yield type_
+        return
+    for inner in type_.types:
+        yield from alternatives(inner)
 
 
 def unwrap(type_: ValueType) -> ValueType:

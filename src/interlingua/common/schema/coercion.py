@@ -28,6 +28,7 @@ DeclaredType: TypeAlias = Literal["", "string", "json"]
 _BOOLEANS = {"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false"}
 _BRACKETS = ("{", "[", "(")
 _DIGITS = "-0123456789"
+_EMPTY_VALUES = (("object", "{}"), ("array", "[]"), ("string", '""'))
 
 
 class ConvertedValue(NamedTuple):
@@ -71,6 +72,11 @@ class ValueCoercion:
         if self.is_untyped:
             return first_char in _UNTYPED_FIRST_CHARS
         return not self.is_string_only and ("string" not in self._types or first_char in self._first_chars)
+
+    @property
+    def empty_value(self) -> str:
+        """JSON of a value without text: an empty object if the schema allows it, or else an array or a string."""
+        return next((json for name, json in _EMPTY_VALUES if name in self._types), "{}")
 
     def convert(self, text: str, declared: DeclaredType = "") -> ConvertedValue:
         """Convert raw text to JSON text.

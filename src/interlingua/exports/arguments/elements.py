@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, assert_never
 
 from interlingua.common.jsontext.codec import write_json
 from interlingua.errors import NotExpressible
-from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, ParamWriter, split_at
+from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, ParamWriter, note_free_text, split_at
 from interlingua.exports.grammar import (
     EMPTY,
     GrammarBuilder,
@@ -116,26 +116,34 @@ class ElementArguments:
     def _make_element(self, name: str, write: WriteElement, type_: ValueType) -> Node:
         options: list[Node] = []
         types_by_frame: dict[tuple[str, str], list[ValueType]] = {}
-        for kind, part in self._split_kinds(unwrap(type_)):
+        kinds = list(self._split_kinds(unwrap(type_)))
+        self._note_strings(write, kinds)
+        for kind, part in kinds:
             if isinstance(part, Constant):
                 options += (literal(write(value)) for value in part.values)
             elif isinstance(part, Object | Array) and self._has_elements_in_values:
                 options.append(self._nested_element(write, part))
             else:
-                sample = SAMPLES[kind]
-                frame = split_at(sample if isinstance(sample, str) else write_json(sample), write(sample))
-                types_by_frame.setdefault(frame, []).append(part)
+                types_by_frame.setdefault(_frame(write, kind), []).append(part)
         options += (self._leaf_element(before, after, types) for (before, after), types in types_by_frame.items())
         element = choice(*options)
         return replace_in_literals(element, SAMPLE_KEY, KEY) if name == UNDECLARED else element
 
+    def _note_strings(self, write: WriteElement, kinds: Sequence[tuple[Kind, ValueType]]) -> None:
+        """Note what is not enforced of strings, and of values that are written like strings."""
+        if any(isinstance(type_, String) for _, type_ in kinds):
+            note_free_text((type_ for kind, type_ in kinds if self._is_like_string(write, kind)), self._builder)
+
+    def _is_like_string(self, write: WriteElement, kind: Kind) -> bool:
+        """Return whether only the schema tells the elements of this kind from those of strings."""
+        if kind in ("object", "array") and self._has_elements_in_values:
+            return self._shape.nested
+        return _frame(write, kind) == _frame(write, "string")
+
     def _leaf_element(self, before: str, after: str, types: list[ValueType]) -> Node:
         """Return the grammar of values with this text around them. If the value may be a string, any text is one."""
         quote = self._shape.quote
-        strings = [type_ for type_ in types if isinstance(type_, String)]
-        if strings:
-            if strings != [String()]:
-                self._builder.note("the length of strings is not enforced")
+        if any(isinstance(type_, String) for type_ in types):
             plain: Node = text_without((*self._excluded, *(QUOTED_CHARS if quote else ())))
             quoted: Node = Text((quote.close,)) if quote else plain
         else:
@@ -162,11 +170,13 @@ class ElementArguments:
         if isinstance(type_, Object):
             content = self._members(type_, EMPTY, member_writer)
         else:
-            first = [item(inner) for inner in type_.first]
+            first = [item(inner) for inner in type_.first[: type_.max_items]]
             if first and self._shape.nested:
                 self._builder.note("an empty item of a tuple may be read as an object")
-            others = [] if type_.item is None else [self._repeat(item(type_.item), type_, len(first))]
-            content = sequence(*first, *others)
+            content = EMPTY if type_.item is None else self._repeat(item(type_.item), type_, len(first))
+            for n, element in reversed(list(enumerate(first))):
+                content = sequence(element, content)
+                content = content if n < type_.min_items else optional(content)
         return sequence(literal(open_), content, literal(close))
 
     def _repeat(self, item: Node, type_: Array, items_before: int) -> Node:
@@ -201,3 +211,9 @@ class ElementArguments:
                 yield from self._split_kinds(unwrap(type_))
             case _:
                 assert_never(type_)
+
+
+def _frame(write: WriteElement, kind: Kind) -> tuple[str, str]:
+    """Return the text of an element before and after a value of this kind."""
+    sample = SAMPLES[kind]
+    return split_at(sample if isinstance(sample, str) else write_json(sample), write(sample))

@@ -6,7 +6,7 @@ import json
 
 from interlingua.common.jsontext.codec import write_json
 from interlingua.errors import NotExpressible
-from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, ParamWriter
+from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, ParamWriter, note_free_text
 from interlingua.exports.grammar import (
     GrammarBuilder,
     Json,
@@ -18,7 +18,7 @@ from interlingua.exports.grammar import (
     optional,
     sequence,
 )
-from interlingua.exports.value_types import AnyValue, Constant, Object, String, Union, ValueType, unwrap
+from interlingua.exports.value_types import AnyValue, Constant, Object, String, ValueType, alternatives
 from interlingua.parsing.shapes.line_params.grammar import LineParams
 from interlingua.parsing.shapes.line_params.lines import NEWLINE
 
@@ -48,9 +48,9 @@ class LineArguments:
         return sequence(*(param if member.is_required else optional(param) for member, param in params))
 
     def _param(self, key: str, type_: ValueType) -> Node:
-        type_ = unwrap(type_)
-        types = tuple(map(unwrap, type_.types)) if isinstance(type_, Union) else (type_,)
+        types = tuple(alternatives(type_))
         if any(isinstance(inner, String | AnyValue) for inner in types):
+            note_free_text(types, self._builder)
             return self._string_param(key)
         return choice(*(self._value_param(key, inner) for inner in types))
 

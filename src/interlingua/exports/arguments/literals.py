@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING
+from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, note_free_text
 from interlingua.exports.grammar import GrammarBuilder, Json, Node, Text, choice, literal, sequence
 from interlingua.exports.notations import KEY, Item, LiteralNotation, separate
-from interlingua.exports.value_types import AnyValue, Constant, Object, String, Union, ValueType, unwrap
+from interlingua.exports.value_types import AnyValue, Constant, Object, String, ValueType, alternatives
 from interlingua.parsing.shapes.literals.grammar import LiteralsGrammar
 from interlingua.parsing.shapes.literals.pythonic_grammar import PythonicGrammar
 
@@ -47,9 +47,9 @@ class LiteralArguments:
 
     def _quoted_value(self, type_: ValueType) -> Node:
         quote = literal(self._writer.quote)
-        type_ = unwrap(type_)
-        types = type_.types if isinstance(type_, Union) else (type_,)
-        if any(isinstance(unwrap(inner), String | AnyValue) for inner in types):
+        types = tuple(alternatives(type_))
+        if any(isinstance(inner, String | AnyValue) for inner in types):
+            note_free_text(types, self._builder)
             content: Node = Text((self._writer.quote,))
         else:
             content = choice(*map(self._text_value, types))

@@ -23,8 +23,6 @@ __all__ = ["NestedValues"]
 
 ITEM_TAG = "item"
 MAX_ELEMENT_DEPTH = 64
-EMPTY_VALUES = {"string": '""', "array": "[]"}
-"""JSON of an empty element by the kind of its schema. For all other kinds it is an empty object."""
 
 
 class NestedValues:
@@ -122,7 +120,7 @@ class NestedValues:
 
     def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
         if not text.strip() and not (text and coercion.accepts_string):
-            args.write_raw(EMPTY_VALUES.get(coercion.kind, "{}"))
+            args.write_raw(coercion.empty_value)
             return
         value = coercion.convert(text)
         if value.problem is not None:
