@@ -24,8 +24,9 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.input_items import input_items, input_origins
 from interlingua.gateway.relay.relay import Relay
-from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items, input_origins
+from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID
 from interlingua.gateway.state import GatewayState
 from interlingua.translation.exchange import empty_reply
 

@@ -13,6 +13,7 @@ from interlingua.common.jsontext.codec import encode_json, read_full_list, read_
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.input_items import input_items, input_origins
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
@@ -23,8 +24,6 @@ __all__ = [
     "STORED_STATUSES",
     "ItemNotFound",
     "StoredExchange",
-    "input_items",
-    "input_origins",
     "item_ids",
     "output_items",
     "resolve_input",
@@ -161,21 +160,6 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
         conversation=conversation,
         origins=origins,
     )
-
-
-def input_items(body: Json) -> list[Any]:
-    """Return the input of a request as a list of items."""
-    value = body.get("input")
-    if isinstance(value, str):
-        return [{"type": "message", "role": "user", "content": value}]
-    return as_list(value)
-
-
-def input_origins(body: Json) -> Origins:
-    """Return the origins of the items that `input_items` returns."""
-    if isinstance(body.get("input"), str):
-        return [Origin("input", is_same=False)]
-    return [Origin(f"input[{position}]") for position in range(len(as_list(body.get("input"))))]
 
 
 def output_items(stored: StoredResponse) -> list[Any]:
