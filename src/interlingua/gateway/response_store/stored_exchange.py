@@ -122,8 +122,8 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
 
     Raises:
         PreviousResponseNotFound: The previous response is not stored.
+        BadRequest: The previous response is not complete, or a field has a wrong type.
         ItemNotFound: The conversation or an item is not stored.
-        BadRequest: A field has a wrong type.
     """
     _check_types(body)
     previous, conversation = body.get(PREVIOUS_ID) or "", _conversation_id(body)
@@ -140,6 +140,10 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     chain = await store.chain(owner, previous) if previous else []
     if previous and not chain and not keep_unknown:
         raise PreviousResponseNotFound(previous)
+    unfinished = next((stored for stored in chain if stored.status not in STORED_STATUSES), None)
+    if unfinished is not None:  # the model would not see its reply
+        problem = f"the response {unfinished.id!r:.100} is {unfinished.status}, so it cannot be continued"
+        raise BadRequest(PREVIOUS_ID, problem, "wait for a response in the background before you continue it")
     items, added_bytes = await resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
