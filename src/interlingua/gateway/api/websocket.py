@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-from aiohttp import WSMessage, WSMsgType, web
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object, write_json
@@ -36,6 +36,8 @@ Json = dict[str, Any]
 
 HEARTBEAT_SECONDS = 30.0
 """Interval of pings. A client that does not answer is disconnected."""
+CLOSE_TIMEOUT_SECONDS = 1.0
+"""Time in which clients may answer when the gateway stops."""
 CREATE = "response.create"
 FINAL_TYPES = ("response.completed", "response.incomplete")
 _FINAL_TYPE = re.compile(r'"type"\s*:\s*"response\.(?:completed|incomplete)"')
@@ -68,6 +70,16 @@ class WebSocketEndpoint:
     def __init__(self, gateway: GatewayState, wire: str) -> None:
         self._gateway = gateway
         self._wire = wire
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    async def close(self, _: web.Application) -> None:
+        """Close all connections, because the gateway is stopping."""
+        code, reason = WSCloseCode.GOING_AWAY, b"the gateway is stopping"
+        closing = [asyncio.ensure_future(socket.close(code=code, message=reason)) for socket in self._sockets]
+        if closing:
+            unanswered = (await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_SECONDS))[1]
+            for task in unanswered:
+                task.cancel()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         config = self._gateway.config
@@ -85,7 +97,11 @@ class WebSocketEndpoint:
             heartbeat=HEARTBEAT_SECONDS, max_msg_size=config.settings.limits.body, compress=False
         )
         await socket.prepare(request)
-        await _Session(self._gateway, self._wire, request, socket).run()
+        self._sockets.add(socket)
+        try:
+            await _Session(self._gateway, self._wire, request, socket).run()
+        finally:
+            self._sockets.discard(socket)
         return socket
 
 
@@ -118,7 +134,7 @@ class _Session:
         try:
             while True:
                 await asyncio.wait({receiving}, timeout=max(0.0, ends_at - loop.time()))
-                if not receiving.done():
+                if not receiving.done() or loop.time() >= ends_at:
                     break
                 message = receiving.result()
                 if not _is_data(message):
