@@ -161,6 +161,21 @@ def test_unstored_response_is_unknown_on_another_connection(gateway: GatewayProc
     asyncio.run(use())
 
 
+def test_summary_replaces_what_was_before_on_the_connection(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    for text in ("one", "the summary", "two"):
+        upstream.add("summary", up.chat_stream(text))
+
+    async def use(socket: Socket) -> None:
+        fields: dict[str, Any] = {"model": "summary", "store": False}
+        for given in ("first", [{"type": "compaction_trigger"}], "second"):
+            events = await socket.create(input=given, **fields)
+            fields["previous_response_id"] = events[-1]["response"]["id"]
+
+    run_client(gateway, use)
+    summary, last = sent_texts(upstream, "summary")
+    assert ("the summary" in summary, last) == (True, "second")
+
+
 def test_preparing_request_is_not_sent_to_the_model(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("warm", up.chat_stream("one"))
 

@@ -111,3 +111,21 @@ def test_compacted_conversation_may_be_a_stored_one(gateway: GatewayProcess, ups
     id = client_of(gateway).responses.create(model="stored", input="first").id
     compact(gateway, model="stored", previous_response_id=id)
     assert sent_texts(upstream, "stored")[:2] == ["first", "one"]
+
+
+@pytest.mark.parametrize("kind", ["previous_response_id", "conversation"])
+def test_summary_in_a_stored_response_replaces_what_was_before(
+    gateway: GatewayProcess, upstream: UpstreamServer, kind: str
+) -> None:
+    model, client = f"replaces-{kind}", client_of(gateway)
+    for text in ("one", SUMMARY, "two", "three"):
+        upstream.add(model, up.chat_stream(text))
+    conversation = client.conversations.create().id
+    fields: Any = {"conversation": conversation} if kind == "conversation" else {}
+    inputs: list[Any] = ["first", [{"type": "compaction_trigger"}], "second", "third"]
+    for given in inputs:
+        response = client.responses.create(model=model, input=given, **fields)
+        if kind == "previous_response_id":
+            fields = {kind: response.id}
+    texts = sent_texts(upstream, model)
+    assert (SUMMARY in texts[0], texts[1:]) == (True, ["second", "two", "third"])

@@ -24,7 +24,7 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origin, Origins
-from interlingua.gateway.http.input_items import input_items, input_origins
+from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID
 from interlingua.gateway.state import GatewayState
@@ -110,7 +110,7 @@ class _LastResponse(msgspec.Struct, frozen=True):
 
     id: str
     items: list[Any]
-    """All items of its input and output."""
+    """The items that the next one continues: those of its input and output."""
     is_stored: bool
 
 
@@ -194,7 +194,9 @@ class _Session:
         if stream.final_response is not None:
             output = as_list(stream.final_response.get("output"))
             id = str(stream.final_response.get("id"))
-            self._last = _LastResponse(id, [*items, *output], is_stored=stream.save is not None)
+            conversation = list(items)
+            add_response(conversation, output)
+            self._last = _LastResponse(id, conversation, is_stored=stream.save is not None)
 
     async def _acknowledge(self, body: Json, items: list[Any], echo: Json) -> None:
         """Answer a request that only prepares the next one (`generate: false`): the model is not asked."""

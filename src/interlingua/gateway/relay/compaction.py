@@ -19,7 +19,7 @@ from interlingua.core.reasoning_signatures import write_value_envelope
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins
-from interlingua.gateway.http.input_items import input_items, input_origins
+from interlingua.gateway.http.input_items import COMPACTION, input_items, input_origins
 from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
 from interlingua.gateway.relay.upstream_request import ClientRequest
@@ -32,7 +32,7 @@ __all__ = ["has_compaction", "is_triggered", "refers_to_state", "send_summary", 
 
 Json = dict[str, Any]
 
-COMPACTION, TRIGGER = "compaction", "compaction_trigger"
+TRIGGER = "compaction_trigger"
 _STATE_TYPES = (COMPACTION, TRIGGER, "item_reference")
 SEAL_PURPOSE = "compaction"
 """Stands for the wire in envelopes of summaries, so that they are not taken for thinking."""

@@ -13,7 +13,7 @@ from interlingua.common.jsontext.codec import encode_json, read_full_list, read_
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
 from interlingua.gateway.http.field_origins import Origin, Origins
-from interlingua.gateway.http.input_items import input_items, input_origins
+from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
@@ -148,7 +148,10 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
     origins: Origins = []
-    history = [item for stored in chain for item in (*_read_list(stored.input), *output_items(stored))]
+    history: list[Any] = []
+    for stored in chain:
+        history += _read_list(stored.input)
+        add_response(history, output_items(stored))
     if history:
         origins = [Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False)] * len(history)
         origins += input_origins(body)
