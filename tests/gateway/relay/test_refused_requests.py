@@ -138,6 +138,8 @@ def test_real_overflow_reads_prompt_is_too_long(env: GatewayStage, api: str) -> 
     view = env.send(model, api, **LIMITS[api])
     assert (view.status, view.log["attempts"]) == (400, 1)
     assert view.error.startswith("prompt is too long") if api == MESSAGES else view.error_code
+    learned = [line for line in env.gateway.log.read_text().splitlines() if f'"{model}"' in line and "hint" in line]
+    assert learned == [], "no limit was lowered"
 
 
 def test_second_refusal_of_a_kind_is_returned(env: GatewayStage) -> None:
