@@ -8,7 +8,6 @@ also if it is not stored.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.final_event import final_response
 from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID
@@ -39,8 +39,6 @@ HEARTBEAT_SECONDS = 30.0
 CLOSE_TIMEOUT_SECONDS = 1.0
 """Time in which clients may answer when the gateway stops."""
 CREATE = "response.create"
-FINAL_TYPES = ("response.completed", "response.incomplete")
-_FINAL_TYPE = re.compile(r'"type"\s*:\s*"response\.(?:completed|incomplete)"')
 _HTTP_FIELDS = ("type", "stream", "stream_options", "background", "generate")
 """Fields of an event that are no fields of the request, or that mean nothing on a WebSocket."""
 
@@ -223,12 +221,10 @@ class _WebSocketStream(EventStream):
         self.final_response: Json | None = None
 
     async def deliver(self, event: str) -> None:
-        if _FINAL_TYPE.search(event):
-            fields = read_full_object(event) or {}
-            if fields.get("type") in FINAL_TYPES:
-                self.final_response = as_dict(fields.get("response"))
-                if self.save is not None:
-                    await self.save(self.final_response)
+        if (response := final_response(event)) is not None:
+            self.final_response = response
+            if self.save is not None:
+                await self.save(response)
         await self._socket.send_str(event)
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002

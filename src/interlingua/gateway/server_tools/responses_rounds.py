@@ -8,6 +8,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.final_event import FINAL_TYPES
 from interlingua.gateway.http.input_items import input_items, input_origins
 from interlingua.gateway.server_tools.citations import Citation, find_citations
 from interlingua.gateway.server_tools.responses_history import WEB_SEARCH, items_for_model, seal_results
@@ -28,7 +29,6 @@ from interlingua.wires.streaming.sse import encode_event
 __all__ = ["ResponsesRounds", "find_server_tools"]
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
-_FINAL_TYPES = ("response.completed", "response.incomplete")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 _ANNOTATION_ADDED = "response.output_text.annotation.added"
@@ -128,7 +128,7 @@ class ResponsesRounds:
         event_type = str(event.get("type"))
         if event_type in _OPENING_TYPES:
             return self._open_response(event)
-        if event_type in _FINAL_TYPES:
+        if event_type in FINAL_TYPES:
             return self._end_round(event)
         if event_type in _FAILED_TYPES:
             self.is_complete = self.has_failed = True
@@ -293,7 +293,7 @@ class ResponsesRounds:
         if is_paused:
             self._response |= {"status": "incomplete", "incomplete_details": {"reason": "max_tool_calls"}}
         is_incomplete = self._response.get("status") == "incomplete"
-        return self._write_frame({"type": _FINAL_TYPES[is_incomplete], "response": self._response})
+        return self._write_frame({"type": FINAL_TYPES[is_incomplete], "response": self._response})
 
     def fail(self, error: Json) -> bytes:
         failed = {"code": error.get("code") or "server_error", "message": error.get("message")}
