@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,6 +104,15 @@ def test_failed_summary_is_an_error(gateway: GatewayProcess, upstream: UpstreamS
         upstream.add("fails", step)
     with pytest.raises(openai.APIStatusError, match="cannot summarise"):
         compact(gateway, model="fails", input="hi")
+
+
+def test_summary_that_reached_the_token_limit_is_reported(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("cut", up.chat_stream("The user wants", finish="length"))
+    assert compact(gateway, model="cut", input="hi")["output"][0]["type"] == "compaction"
+    deadline = time.monotonic() + 10
+    while "summary-cut" not in gateway.log.read_text():  # the log is written behind the response
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_compacted_conversation_may_be_a_stored_one(gateway: GatewayProcess, upstream: UpstreamServer) -> None:

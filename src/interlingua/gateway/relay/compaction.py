@@ -17,6 +17,7 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import write_value_envelope
 from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.events import Finding
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins
 from interlingua.gateway.http.input_items import COMPACTION, input_items, input_origins
@@ -58,7 +59,10 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     stream.origins = summary_origins(client_request.body.decode())
     async with client.early_keepalive() if client_request.stream else nullcontext():
         await client.relay_to(stream).run()
-    response = compacted_response(stream.final_response(), client_request.seal_key)
+    summary = stream.final_response()
+    if summary.get("status") == "incomplete":
+        client.exchange.findings.append(Finding("summary-cut", "the summary has reached the token limit of the reply"))
+    response = compacted_response(summary, client_request.seal_key)
     if client.request.path.endswith(get_wire(client_request.wire).HTTP_API.compact_path):
         return await client.send_reply(compaction_object(response))
     if not client_request.stream:
