@@ -68,18 +68,18 @@ def messages_for_model(messages: Iterable[Any], seals: SealedValues) -> Iterator
 
 def _split_turns(message: Json, seals: SealedValues) -> list[tuple[list[Json], list[Json]]]:
     """Divide the blocks of the model after each result of a server-run tool. Returns blocks, and the results."""
-    answered_ids = {block.get("tool_use_id") for block in _results(message)}
+    answered_ids = {str(block.get("tool_use_id")) for block in _results(message)}
     turns: list[tuple[list[Json], list[Json]]] = [([], [])]
-    called_ids: set[object] = set()
+    called_ids: set[str] = set()
     for block in map(as_dict, message["content"]):
         kind = _KINDS.get(str(block.get("type")))
-        if kind is not None and block.get("tool_use_id") in called_ids:
+        if kind is not None and str(block.get("tool_use_id")) in called_ids:
             turns[-1][1].append(_tool_result(block, kind, seals))
             continue
         if turns[-1][1]:
             turns.append(([], []))
-        if block.get("type") == "server_tool_use" and block.get("id") in answered_ids:
-            called_ids.add(block["id"])
+        if block.get("type") == "server_tool_use" and (id := str(block.get("id"))) in answered_ids:
+            called_ids.add(id)
             block = {**block, "type": "tool_use"}
         turns[-1][0].append(block)
     return turns
