@@ -389,10 +389,10 @@ def test_excerpts_of_searches_have_a_maximum_size() -> None:
 
 
 @pytest.mark.parametrize("id", [None, 1, [], {"a": 1}])
-def test_ids_of_any_type_are_read(id: Any) -> None:
+def test_ids_and_types_of_any_kind_are_read(id: Any) -> None:
     use = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}}
     result = {"type": "web_search_tool_result", "tool_use_id": id, "content": id}
-    body = {"messages": [{"role": "assistant", "content": [use, result]}]}
+    body = {"messages": [{"role": "assistant", "content": [use, {"type": id}, result]}]}
     assert convert_server_calls("anthropic-messages", body, SealedValues(b"k" * 32, 10_000)) is not None
     search = {"type": "web_search_call", "id": id, "action": id}
     assert convert_server_calls("openai-responses", {"input": [search]}, SealedValues(b"k" * 32, 10_000)) is not None

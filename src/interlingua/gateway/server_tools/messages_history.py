@@ -31,7 +31,7 @@ def has_server_calls(messages: list[Any]) -> bool:
 
 def _results(message: Json) -> list[Json]:
     blocks = message.get("content")
-    return [block for block in map(as_dict, as_list(blocks)) if block.get("type") in _KINDS]
+    return [block for block in map(as_dict, as_list(blocks)) if str(block.get("type")) in _KINDS]
 
 
 def messages_for_model(messages: Iterable[Any], seals: SealedValues) -> Iterator[tuple[Origin, Json]]:
