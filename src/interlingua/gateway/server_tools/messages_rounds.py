@@ -46,15 +46,24 @@ _INPUT_FIELD = "partial_json"
 
 def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, ServerTool]:
     """Return the tools that the client wants the server to run, by name. Without `web`: no web search and fetch."""
-    return _find_tool_searches(tools) | (_find_web_tools(tools, web) if web is not None else {})
+    hosted = [definition for definition in tools if _is_hosted(definition)]
+    return _find_tool_searches(hosted, tools) | (_find_web_tools(hosted, web) if web is not None else {})
 
 
-def _find_web_tools(tools: list[Json], web: WebAccess) -> dict[str, ServerTool]:
+def _is_hosted(definition: Json) -> bool:
+    """Return whether the API's vendor defines the arguments of a tool, and not the client."""
+    return "type" in definition and "input_schema" not in definition
+
+
+def _name_of(definition: Json) -> str:
+    """Return the name of a hosted tool."""
+    return str(definition.get("name") or definition["type"])
+
+
+def _find_web_tools(hosted: list[Json], web: WebAccess) -> dict[str, ServerTool]:
     found: dict[str, ServerTool] = {}
-    for definition in tools:
-        name, max_uses = str(definition.get("name")), _count(definition, "max_uses")
-        if "input_schema" in definition:
-            continue
+    for definition in hosted:
+        name, max_uses = _name_of(definition), _count(definition, "max_uses")
         if _has_type(definition, "web_search"):
             found[name] = web.search_tool(name, definition, max_uses)
         elif _has_type(definition, "web_fetch"):
@@ -68,13 +77,13 @@ def _count(definition: Json, field: str) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _find_tool_searches(tools: list[Json]) -> dict[str, ServerTool]:
+def _find_tool_searches(hosted: list[Json], tools: list[Json]) -> dict[str, ServerTool]:
     deferred = [definition for definition in tools if definition.get("defer_loading") is True and "name" in definition]
     searches: dict[str, ServerTool] = {}
-    for definition in tools:
+    for definition in hosted:
         argument = next((SEARCH_TYPES[kind] for kind in SEARCH_TYPES if _has_type(definition, kind)), "")
         if argument:
-            name = str(definition.get("name") or definition["type"])
+            name = _name_of(definition)
             candidates = [tool for item in deferred if item is not definition for tool in Tool.read_all(item)]
             searches[name] = ToolSearch(name, candidates, argument)
     return searches
@@ -136,8 +145,8 @@ class MessagesRounds:
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
     def _tool_for_model(self, definition: Json) -> Json:
-        tool = self._tools.get(str(definition.get("name") or definition.get("type")))
-        if tool is None or "input_schema" in definition:
+        tool = self._tools.get(_name_of(definition)) if _is_hosted(definition) else None
+        if tool is None:
             return definition
         return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
