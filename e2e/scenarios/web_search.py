@@ -6,7 +6,6 @@ from pathlib import Path
 
 from e2e.client import Client
 from e2e.clients import CLIENTS
-from e2e.plain_servers import SERVERS
 from e2e.run import RunSpec
 from e2e.scenario import Evidence, Scenario, find_proof_problem, shell_call
 from e2e.search_server import found_text
@@ -44,9 +43,10 @@ SCENARIO = Scenario(
     find_problem=find_problem,
     settings={"INTERLINGUA_WEB_SEARCH__ENGINE": "searxng", "INTERLINGUA_WEB_SEARCH__URL": "{search}"},
 )
-VLLM = SERVERS["vllm"].model
-RUNS = tuple(
-    RunSpec(CLIENTS[name], CLIENTS[name].apis[0], model, server, SCENARIO)
-    for name in CALLS
-    for model, server in (("demo/kimi_k2", ""), ("demo/harmony", ""), (VLLM, "vllm"))
+RUNS = (
+    *(
+        RunSpec(CLIENTS[name], CLIENTS[name].apis[0], model, scenario=SCENARIO)
+        for name in CALLS
+        for model in ("demo/kimi_k2", "demo/harmony")
+    ),
 )
