@@ -63,6 +63,16 @@ def test_server_without_tool_parser_receives_choice_none_and_its_text_is_parsed(
         assert body["tools"] == first["tools"]
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_calls_of_an_unknown_model_are_detected_without_tool_parser(env: GatewayStage, api: str) -> None:
+    call = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
+    model = env.add_scripts(f"my-finetune-{api}", refuse(NO_TOOL_PARSER), answer(call), answer(call))
+    for _ in range(2):
+        view = env.send(model, api)
+        assert view.calls == [("read", '{"path": "a"}')]
+        assert view.headers["x-interlingua-dialect"] == "detect"
+
+
 def test_missing_tool_parser_is_logged_once_with_the_flags(env: GatewayStage) -> None:
     model = env.add_scripts("qwen3-logged", refuse(NO_TOOL_PARSER), answer(), answer())
     first, second = env.send(model), env.send(model)
