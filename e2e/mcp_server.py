@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ PARAM = "stored_value"
 """Parameter of these tools. No tool of a client has it."""
 LARGE_TOOL, LARGE_PARAM = "describe_registers", "closing_words"
 LARGE_RESULT_LINES = 2600
+LARGE_RESULT_SECONDS = 0.05
+"""Time between two large results: Claude Code keeps each in a file with the millisecond in its name."""
 
 
 def tool_name(name: str) -> str:
@@ -46,6 +49,7 @@ def _tool(name: str, description: str, param: str) -> dict[str, Any]:
 def _call_tool(folder: Path, params: dict[str, Any]) -> dict[str, Any]:
     name, arguments = str(params.get("name")), params.get("arguments") or {}
     if name == LARGE_TOOL:
+        time.sleep(LARGE_RESULT_SECONDS)
         lines = [f"register {number}: {NAMES[number % len(NAMES)]}" for number in range(LARGE_RESULT_LINES)]
         return _text_result("\n".join([*lines, str(arguments.get(LARGE_PARAM))]))
     register = name.removeprefix("store_")

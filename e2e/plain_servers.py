@@ -30,6 +30,7 @@ WINDOW = 40_960
 BYTES_PER_TOKEN = 4
 MAX_BODY_BYTES = 64 * 1024 * 1024
 NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+NO_PARSER_FOR_CHOICE = "tool_choice={choice} requires --tool-call-parser to be set"
 TOO_MANY_TOKENS = (
     "'max_tokens' or 'max_completion_tokens' is too large: {limit}. This model's maximum context length is {window} "
     "tokens and your request has {prompt} input tokens ({limit} > {window} - {prompt})."
@@ -79,8 +80,10 @@ def refuse_like_vllm(body: Json) -> Refusal | None:
     prompt, limit = _prompt_tokens(body), body.get("max_completion_tokens") or body.get("max_tokens") or 1
     if _has_image(body):
         return Refusal(400, "At most 0 image(s) may be provided in one prompt.")
-    if body.get("tools") and body.get("tool_choice", "auto") != "none":
-        return Refusal(400, NO_PARSER)
+    choice = body.get("tool_choice", "auto")
+    if body.get("tools") and choice != "none":
+        forced = NO_PARSER_FOR_CHOICE.format(choice=msgspec.json.encode(choice).decode())
+        return Refusal(400, NO_PARSER if choice == "auto" else forced)
     if prompt >= WINDOW:
         return Refusal(400, TOO_LONG.format(window=WINDOW, prompt=prompt))
     if prompt + limit > WINDOW:

@@ -84,6 +84,14 @@ def test_engine_without_tool_parser(wire: str, sdk: str, in_loop: bool, stream: 
             assert acc.finished
 
 
+def test_calls_of_an_unknown_model_are_detected(server: UpstreamServer) -> None:
+    for step in (refusal(NO_TOOL_PARSER), completion_response(NATIVE)):
+        server.add("my-finetune", step)
+    sdk_client = client.openai(base_url=server.url, api_key="any", max_retries=0)
+    calls = ask(sdk_client, "openai-chat", model="my-finetune").calls
+    assert [call.arguments for call in calls] == ['{"a": 2, "b": 3}']
+
+
 @pytest.mark.parametrize("status", ["400 Bad Request", "200 OK"])
 def test_refusal_is_remembered_and_reported_once(
     status: str, server: UpstreamServer, caplog: pytest.LogCaptureFixture

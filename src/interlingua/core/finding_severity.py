@@ -28,6 +28,7 @@ _ERRORS = {
     "bad-chunk": "a part of the reply is lost; record it with `--capture`, and report it to the provider",
     "cut-event": "the stream was cut; check proxies and timeouts between gateway and upstream",
     "not-utf-8": "characters are lost; the upstream must send UTF-8",
+    "summary-cut": "the agent forgets the rest; raise the token limit, or compact earlier",
     "prompt-truncated": "the model loses its instructions and tools: raise the context window of the server",
     "runaway": "ask the model again; another dialect or server may avoid it",
     "over-limit": "raise the limit in `limits`, or check whether the model repeats itself",

@@ -94,6 +94,7 @@ FINDING_KINDS: dict[str, str] = {
     "whole-reply": "a complete reply although a stream was requested: converted to a stream",
     "streamed-reply": "a stream although a complete reply was requested: assembled",
     "usage-estimated": "an upstream that reports no usage: the client receives an estimate",
+    "summary-cut": "a summary of a conversation (compaction) that reached the token limit: sent without its end",
     "key-redacted": "a key of the gateway in a reply of the upstream that it was sent to: replaced by `***`",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire does not have: dropped",

@@ -17,6 +17,7 @@ from interlingua.events import Finding
 from interlingua.exports.exporter import Export, export
 from interlingua.exports.request_constraint import constraint_fields
 from interlingua.parsing.dialect import Dialect
+from interlingua.upstreams.adapt.generation_settings import NO_TOOL_PARSER, SKIP_SPECIAL_TOKENS
 from interlingua.upstreams.profile import Profile
 
 __all__ = ["NO_CONSTRAINT", "Constraint", "Strictness", "find_constraint"]
@@ -81,10 +82,11 @@ def find_constraint(
         exported = _export(dialect, tools, choice, parallel, prefill)
     except InterlinguaError as error:
         return _report(str(error))
+    choice_fields, choice_findings = _choice_beside_constraint(body, profile)
     return Constraint(
-        {**constraint_fields(profile.constraint, exported.content), **_relaxed_choice(body)},
+        {**constraint_fields(profile.constraint, exported.content), **choice_fields},
         f"{len(tools)} tools in {dialect.name}" + (", a call is required" if is_required else ""),
-        tuple(Finding("partly-constrained", note) for note in exported.notes),
+        (*choice_findings, *(Finding("partly-constrained", note) for note in exported.notes)),
     )
 
 
@@ -103,6 +105,13 @@ def _export(dialect: Dialect, tools: Sequence[Tool], choice: ToolChoice | None, 
     return tools.derive(("structural-tag", dialect.name, choice, parallel, prefill), compute)
 
 
-def _relaxed_choice(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the tool choice `auto` in place of one that forces a call. `none` stays: the server has no tool parser."""
-    return {} if body.get("tool_choice") in (None, "auto", "none") else {"tool_choice": "auto"}
+def _choice_beside_constraint(body: dict[str, Any], profile: Profile) -> tuple[dict[str, Any], list[Finding]]:
+    """Return the fields with a tool choice that forces no call, and what is reported about it.
+
+    That is `auto`, or `none` for a server without a tool parser, as `choose_none_without_parser` explains.
+    """
+    if body.get("tool_choice") in (None, "auto", "none"):
+        return {}, []
+    if "auto" not in profile.unparsed_choices:
+        return {"tool_choice": "auto"}, []
+    return {"tool_choice": "none", SKIP_SPECIAL_TOKENS: False}, [Finding("no-tool-parser", NO_TOOL_PARSER)]

@@ -191,6 +191,16 @@ class Exchange:
             dialect = get_dialect(dialect) if dialect != "auto" else dialect_for(self._model or "")
         return find_constraint(target.strict, target.profile, dialect, body, tools, choice, prefill)
 
+    @property
+    def reply_dialect(self) -> str | Dialect:
+        """Return the dialect of the reply. A server without a tool parser sends the calls of every model as text, so
+        they are detected if the model is unknown."""
+        dialect = self._target.dialect
+        if not self._target.profile.unparsed_choices:
+            return dialect
+        known = dialect_for(self._model or "") if dialect == "auto" else dialect
+        return "detect" if isinstance(known, Dialect) and known.shape is None else dialect
+
     def receive(
         self, content_type: str, *, input_tokens: int = 0, max_body_bytes: int = MAX_BODY_BYTES
     ) -> ReplyReceiver:
@@ -203,7 +213,7 @@ class Exchange:
         """
         options = replace_options(self._options, input_tokens=input_tokens) if input_tokens else self._options
         target = self._target
-        translator = Translator(target.api, self._wire, target.dialect, self._model, self._tools, options)
+        translator = Translator(target.api, self._wire, self.reply_dialect, self._model, self._tools, options)
         is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)
         return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes, options.limits.values)
 

@@ -28,6 +28,7 @@ __all__ = [
     "RefusalMemory",
     "ServedModel",
     "corrected_profile",
+    "is_prompt_too_long",
     "limit_reply",
 ]
 
@@ -153,6 +154,12 @@ def _put(memory: OrderedDict[K, V], key: K, value: V) -> None:
         memory.popitem(last=False)
 
 
+def is_prompt_too_long(refusal: Refusal) -> bool:
+    """Return whether the prompt leaves too little of the context window: no lower limit of the reply helps then."""
+    is_too_short = not refusal.reply or refusal.left < min(MIN_REPLY_TOKENS, refusal.reply)
+    return refusal.kind == "window" and is_too_short
+
+
 def corrected_profile(
     profile: Profile, api: str, refusal: Refusal, estimate_tokens: Callable[[], int]
 ) -> Profile | None:
@@ -166,7 +173,7 @@ def corrected_profile(
     """
     if refusal.kind != "window":
         return msgspec.structs.replace(profile, **_profile_changes(refusal))
-    if not refusal.reply or refusal.left < min(MIN_REPLY_TOKENS, refusal.reply):
+    if is_prompt_too_long(refusal):
         return None
     if refusal.is_input_exact:
         return limit_reply(profile, refusal.left)

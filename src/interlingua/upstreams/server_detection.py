@@ -7,10 +7,20 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["SERVER_PATHS", "WINDOW_PATHS", "ServerAnswer", "context_windows", "detect_by_models", "detect_by_path"]
+__all__ = [
+    "MODEL_SERVERS",
+    "SERVER_PATHS",
+    "WINDOW_PATHS",
+    "ServerAnswer",
+    "context_windows",
+    "detect_by_models",
+    "detect_by_path",
+]
 
 OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
 """Profile for the owner of the models in a model list (`owned_by`). Source: the servers' code."""
+MODEL_SERVERS = frozenset(OWNERS.values())
+"""Profiles of model servers, as opposed to those of providers."""
 SERVER_HEADERS = {"llama.cpp": "llama.cpp"}
 """Profile for the value of the header `server`."""
 SERVER_PATHS: dict[str, tuple[str, str]] = {

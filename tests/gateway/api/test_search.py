@@ -194,3 +194,8 @@ def test_reference_cannot_be_made_for_another_page() -> None:
     assert references.read(reference) == ("https://example.com/a", True)
     assert others.read(reference) == (reference, False)
     assert references.read("https://example.com/a") == ("https://example.com/a", False)
+
+
+@pytest.mark.parametrize("reference", ["\ud800", "0123456789ab:https://example.com/\ud800"])
+def test_reference_with_an_unpaired_surrogate_is_that_of_no_page(reference: str) -> None:
+    assert PageReferences(b"key").read(reference) == (reference, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -160,6 +161,21 @@ def test_unstored_response_is_unknown_on_another_connection(gateway: GatewayProc
     asyncio.run(use())
 
 
+def test_summary_replaces_what_was_before_on_the_connection(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    for text in ("one", "the summary", "two"):
+        upstream.add("summary", up.chat_stream(text))
+
+    async def use(socket: Socket) -> None:
+        fields: dict[str, Any] = {"model": "summary", "store": False}
+        for given in ("first", [{"type": "compaction_trigger"}], "second"):
+            events = await socket.create(input=given, **fields)
+            fields["previous_response_id"] = events[-1]["response"]["id"]
+
+    run_client(gateway, use)
+    summary, last = sent_texts(upstream, "summary")
+    assert ("the summary" in summary, last) == (True, "second")
+
+
 def test_preparing_request_is_not_sent_to_the_model(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("warm", up.chat_stream("one"))
 
@@ -236,6 +252,33 @@ def test_connection_that_is_too_old_is_closed_after_the_response_in_progress(ups
         assert closing.type is aiohttp.WSMsgType.CLOSE
 
     with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="limits: {websocket: 1}")) as gateway:
+        run_client(gateway, use)
+
+
+def test_request_that_was_sent_ahead_is_not_run_on_a_connection_that_is_too_old(upstream: UpstreamServer) -> None:
+    slow = (up.send_headers(), up.send(up.ROLE + up.delta("slow")), up.wait(1.5))
+    upstream.add("ahead", *slow, up.send(up.delta(finish="stop") + up.DONE))
+
+    async def use(socket: Socket) -> None:
+        for text in ("first", "second"):
+            await socket.socket.send_str(json.dumps({"type": "response.create", "model": "ahead", "input": text}))
+        assert (await socket.turn())[-1]["type"] == "response.completed"
+        (error,) = await socket.turn()
+        assert error["error"]["code"] == "websocket_connection_limit_reached"
+
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="limits: {websocket: 1}")) as gateway:
+        run_client(gateway, use)
+    assert upstream.count("ahead") == 1
+
+
+def test_idle_connection_is_closed_properly_when_the_gateway_stops(upstream: UpstreamServer) -> None:
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more="")) as gateway:
+
+        async def use(socket: Socket) -> None:
+            gateway.process.send_signal(signal.SIGTERM)
+            message = await asyncio.wait_for(socket.socket.receive(), 20)
+            assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.GOING_AWAY)
+
         run_client(gateway, use)
 
 

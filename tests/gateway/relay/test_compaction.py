@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,9 +106,36 @@ def test_failed_summary_is_an_error(gateway: GatewayProcess, upstream: UpstreamS
         compact(gateway, model="fails", input="hi")
 
 
+def test_summary_that_reached_the_token_limit_is_reported(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("cut", up.chat_stream("The user wants", finish="length"))
+    assert compact(gateway, model="cut", input="hi")["output"][0]["type"] == "compaction"
+    deadline = time.monotonic() + 10
+    while "summary-cut" not in gateway.log.read_text():  # the log is written behind the response
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_compacted_conversation_may_be_a_stored_one(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("stored", up.chat_stream("one"))
     upstream.add("stored", up.chat_stream(SUMMARY))
     id = client_of(gateway).responses.create(model="stored", input="first").id
     compact(gateway, model="stored", previous_response_id=id)
     assert sent_texts(upstream, "stored")[:2] == ["first", "one"]
+
+
+@pytest.mark.parametrize("kind", ["previous_response_id", "conversation"])
+def test_summary_in_a_stored_response_replaces_what_was_before(
+    gateway: GatewayProcess, upstream: UpstreamServer, kind: str
+) -> None:
+    model, client = f"replaces-{kind}", client_of(gateway)
+    for text in ("one", SUMMARY, "two", "three"):
+        upstream.add(model, up.chat_stream(text))
+    conversation = client.conversations.create().id
+    fields: Any = {"conversation": conversation} if kind == "conversation" else {}
+    inputs: list[Any] = ["first", [{"type": "compaction_trigger"}], "second", "third"]
+    for given in inputs:
+        response = client.responses.create(model=model, input=given, **fields)
+        if kind == "previous_response_id":
+            fields = {kind: response.id}
+    texts = sent_texts(upstream, model)
+    assert (SUMMARY in texts[0], texts[1:]) == (True, ["second", "two", "third"])

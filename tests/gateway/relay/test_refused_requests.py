@@ -63,6 +63,16 @@ def test_server_without_tool_parser_receives_choice_none_and_its_text_is_parsed(
         assert body["tools"] == first["tools"]
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_calls_of_an_unknown_model_are_detected_without_tool_parser(env: GatewayStage, api: str) -> None:
+    call = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
+    model = env.add_scripts(f"my-finetune-{api}", refuse(NO_TOOL_PARSER), answer(call), answer(call))
+    for _ in range(2):
+        view = env.send(model, api)
+        assert view.calls == [("read", '{"path": "a"}')]
+        assert view.headers["x-interlingua-dialect"] == "detect"
+
+
 def test_missing_tool_parser_is_logged_once_with_the_flags(env: GatewayStage) -> None:
     model = env.add_scripts("qwen3-logged", refuse(NO_TOOL_PARSER), answer(), answer())
     first, second = env.send(model), env.send(model)
@@ -138,6 +148,8 @@ def test_real_overflow_reads_prompt_is_too_long(env: GatewayStage, api: str) -> 
     view = env.send(model, api, **LIMITS[api])
     assert (view.status, view.log["attempts"]) == (400, 1)
     assert view.error.startswith("prompt is too long") if api == MESSAGES else view.error_code
+    learned = [line for line in env.gateway.log.read_text().splitlines() if f'"{model}"' in line and "hint" in line]
+    assert learned == [], "no limit was lowered"
 
 
 def test_second_refusal_of_a_kind_is_returned(env: GatewayStage) -> None:

@@ -40,6 +40,10 @@ REQUIRED: dict[str, Any] = {CHAT: "required", MESSAGES: {"type": "any"}, RESPONS
 REFUSAL = up.send_response(
     "400 Bad Request", json.dumps({"error": {"message": "Invalid structural tag specification."}}).encode()
 )
+NO_PARSER = up.send_response(
+    "400 Bad Request",
+    json.dumps({"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice and …'}}).encode(),
+)
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +87,17 @@ def test_a_named_tool_is_constrained(env: GatewayStage) -> None:
     model = add_model(env, "named", "No.", RIGHT)
     view = env.send(model, tool_choice={"type": "function", "function": {"name": "read"}})
     assert view.calls == CALL
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_required_call_of_a_server_without_tool_parser_is_constrained(env: GatewayStage, api: str) -> None:
+    model = env.add_scripts(f"no-parser-{api}-qwen3-8b", NO_PARSER, constrained_reply((OTHER, WRONG, RIGHT)))
+    view = env.send(model, api, tool_choice=REQUIRED[api])
+    assert (view.status, view.calls, view.log["attempts"]) == (200, CALL, 2)
+    assert view.log["findings"]["no-tool-parser"] == 1
+    body = last_body(env, model)
+    assert (body["tool_choice"], body["skip_special_tokens"]) == ("none", False)
+    assert "structured_outputs" in body
 
 
 def test_a_strict_tool_is_constrained_and_text_stays_possible(env: GatewayStage) -> None:

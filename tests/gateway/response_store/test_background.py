@@ -109,6 +109,21 @@ def test_cancelled_response_ends_its_request_to_the_upstream(gateway: GatewayPro
     assert (last.type, last.response.status) == ("response.failed", "cancelled")
 
 
+def test_only_a_complete_response_is_continued(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    event = add_held_reply(upstream, "early", "one ", "two")
+    client = client_of(gateway)
+    id = client.responses.create(model="early", input="hi", background=True).id
+    try:
+        for status in ("in_progress", "cancelled"):
+            wait_for_status(client, id, status)
+            with pytest.raises(openai.BadRequestError, match=f"{id}.* is {status}") as caught:
+                client.responses.create(model="early", input="go on", previous_response_id=id)
+            assert caught.value.param == "previous_response_id"
+            client.responses.cancel(id)
+    finally:
+        event.set()
+
+
 def test_failure_before_the_first_event_is_stored(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     error = json.dumps({"error": {"message": "no such thing", "type": "invalid_request_error"}}).encode()
     upstream.add("refused", up.send_response("400 Bad Request", error))

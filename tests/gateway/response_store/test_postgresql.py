@@ -75,7 +75,7 @@ def test_every_statement_runs_on_postgresql(database: str) -> None:
         assert store is not None
         try:
             await asyncio.gather(*(store.save("o", stored(f"{n}"), [f"item-{n}"]) for n in range(20)))
-            await store.save_conversation("o", Conversation(id="c", created=1.0))
+            await store.save_conversation("o", Conversation(id="c", latest="3", created=1.0))
             await store.save("o", stored("next", previous="3"), conversation="c")
             assert [found.id for found in await store.chain("o", "next")] == ["3", "next"]
             assert list(await store.find_items("o", ["item-4", "item-x"])) == ["item-4"]

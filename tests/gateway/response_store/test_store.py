@@ -106,6 +106,19 @@ def test_chain_is_complete_or_empty(tmp_path: Path) -> None:
     assert use_store(tmp_path, use) == (["a", "b", "c"], [])
 
 
+def test_responses_that_continue_a_conversation_at_once_are_both_in_it(tmp_path: Path) -> None:
+    async def use(store: ResponseStore) -> list[str]:
+        await store.save(OWNER, stored("first"))
+        await store.save_conversation(OWNER, Conversation(id="c", latest="first", created=1.0))
+        for id in ("a", "b", "b"):  # a transaction may run twice
+            await store.save(OWNER, stored(id, previous="first"), conversation="c")
+        conversation = await store.get_conversation(OWNER, "c")
+        assert conversation is not None
+        return [found.id for found in await store.chain(OWNER, conversation.latest)]
+
+    assert use_store(tmp_path, use) == ["first", "a", "b"]
+
+
 def test_items_are_found_until_their_response_is_deleted(tmp_path: Path) -> None:
     async def use(store: ResponseStore) -> list[dict[str, str]]:
         await store.save(OWNER, stored("a"), ["x", "y"])

@@ -423,6 +423,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "seal_key: the key has less than 16 characters and could be guessed",
         "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
     ),
+    "a database that is not one": (
+        {"state": {"store": "postgresql", "url": "mysql://host/database"}},
+        "state.url: is not the URL of a PostgreSQL database",
+        "for example: postgresql://user:password@host/database",
+    ),
+    "a database that is not used": (
+        {"state": {"url": "postgresql://host/database"}},
+        "state.url: is not used, because `store` is sqlite",
+        "add `store: postgresql`, or remove it",
+    ),
     "a search engine without a key": (
         {"web_search": {"engine": "brave"}},
         "web_search.key: brave needs a key",

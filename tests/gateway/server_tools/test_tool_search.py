@@ -400,6 +400,9 @@ def test_error_of_a_later_round_fails_the_response(gateway: GatewayProcess, upst
         {"type": SEARCH["type"]},
         [{"type": SEARCH["type"]}],
         [{"type": SEARCH["type"], "name": [1]}],
+        [{**SEARCH, "input_schema": {"type": "object"}}],
+        [{"type": "web_search_20250305"}],
+        [{"type": "web_fetch_20250910", "name": None}],
     ],
 )
 def test_malformed_tools_are_an_error_of_the_client(

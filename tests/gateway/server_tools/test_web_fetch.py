@@ -227,3 +227,13 @@ def test_url_that_only_the_model_has_written_is_not_fetched(
     content = ask(gateway, "leak", messages)["content"]
     assert content[1]["content"]["error_code"] == "url_not_in_prior_context"
     assert web.requests == []
+
+
+def test_url_with_an_unpaired_surrogate_is_an_error_for_the_model(
+    gateway: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("surrogate", *fetches("http://example.com/\ud800"))
+    upstream.add("surrogate", up.chat_stream("no"))
+    content = ask(gateway, "surrogate", [{"role": "user", "content": "hi"}])["content"]
+    assert content[1]["content"]["error_code"] == "url_not_in_prior_context"
+    assert content[2]["text"] == "no"

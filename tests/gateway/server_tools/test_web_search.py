@@ -16,8 +16,13 @@ import msgspec
 import openai
 import pytest
 
+from interlingua.core.reasoning_signatures import write_value_envelope
 from interlingua.gateway.http.error_responses import TooLarge
-from interlingua.gateway.server_tools.responses_rounds import RESULTS_NOT_KEPT, ResponsesRounds
+from interlingua.gateway.http.field_origins import Origin
+from interlingua.gateway.http.sealed_values import SealedValues
+from interlingua.gateway.server_tools.messages_history import SEAL_PURPOSE as EXCERPT_PURPOSE
+from interlingua.gateway.server_tools.request_tools import convert_server_calls
+from interlingua.gateway.server_tools.responses_history import RESULTS_NOT_KEPT, seal_results
 from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Outcome
 from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
@@ -357,15 +362,83 @@ def test_results_of_an_earlier_search_are_found_by_the_stored_response(
 
 def test_sealed_results_of_another_key_are_not_read() -> None:
     search_call: Json = {"type": "web_search_call", "id": "ws_1", "action": {"query": "rain"}}
-    rounds = ResponsesRounds({"input": "hi"}, {}, b"k" * 32, 10_000)
-    rounds._result_texts["ws_1"] = "It rains."
-    sealed = rounds._sealed_results("ws_1")
+    sealed = seal_results("ws_1", "It rains.", b"k" * 32)
+    body = {"input": [search_call, sealed]}
     for key, result in ((b"k" * 32, "It rains."), (b"x" * 32, RESULTS_NOT_KEPT)):
-        body = {"input": [search_call, sealed]}
-        request = ResponsesRounds(body, {}, key, 10_000).start_round()
+        converted = convert_server_calls("openai-responses", body, SealedValues(key, 10_000))
+        assert converted is not None
+        request, origins = converted
         assert request["input"][1]["output"] == result
+        assert origins[:2] == [Origin("input[0]", is_same=False)] * 2
     with pytest.raises(TooLarge):
-        ResponsesRounds({"input": [search_call, sealed]}, {}, b"k" * 32, 10)
+        convert_server_calls("openai-responses", body, SealedValues(b"k" * 32, 10))
+
+
+def test_excerpts_of_searches_have_a_maximum_size() -> None:
+    key, text = b"k" * 32, "It rains. " * 100
+    page = {"type": "web_search_result", "encrypted_content": write_value_envelope(text, EXCERPT_PURPOSE, "", key)}
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "rain"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [page]}
+    body = {"messages": [{"role": "assistant", "content": [use, result]}]}
+    converted = convert_server_calls("anthropic-messages", body, SealedValues(key, 10_000))
+    assert converted is not None
+    call, answer = converted[0]["messages"]
+    assert (call["content"][0]["type"], text in answer["content"][0]["content"]) == ("tool_use", True)
+    with pytest.raises(TooLarge):
+        convert_server_calls("anthropic-messages", body, SealedValues(key, 10))
+
+
+@pytest.mark.parametrize("id", [None, 1, [], {"a": 1}])
+def test_ids_and_types_of_any_kind_are_read(id: Any) -> None:
+    use = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}}
+    result = {"type": "web_search_tool_result", "tool_use_id": id, "content": id}
+    body = {"messages": [{"role": "assistant", "content": [use, {"type": id}, result]}]}
+    assert convert_server_calls("anthropic-messages", body, SealedValues(b"k" * 32, 10_000)) is not None
+    search = {"type": "web_search_call", "id": id, "action": id}
+    assert convert_server_calls("openai-responses", {"input": [search]}, SealedValues(b"k" * 32, 10_000)) is not None
+
+
+@pytest.mark.parametrize("tools", [[], [{"name": "other", "input_schema": {"type": "object"}}]])
+def test_results_of_messages_are_kept_in_a_request_without_the_search(
+    gateway: GatewayProcess, upstream: UpstreamServer, tools: list[Json]
+) -> None:
+    model = f"messages-later-{len(tools)}"
+    upstream.add(model, *searches("rain"))
+    upstream.add(model, up.chat_stream("Rain."))
+    content = ask(gateway, model, False)["content"]
+    upstream.add(model, up.chat_stream("Yes."))
+    history = [
+        {"role": "user", "content": "Will it rain?"},
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": "Sure?"},
+    ]
+    client = anthropic.Anthropic(base_url=gateway.base, api_key="k", max_retries=0)
+    fields: Any = {"messages": history, **({"tools": tools} if tools else {})}
+    client.messages.create(model=model, max_tokens=100, **fields)
+    later = upstream.wait_for_requests(model, 3)[2].body["messages"]
+    assert [message["role"] for message in later] == ["user", "assistant", "tool", "assistant", "user"]
+    assert RESULT["content"] in later[2]["content"]
+
+
+@pytest.mark.parametrize("path", ["responses", "compact", "stored"])
+def test_results_of_responses_are_kept_in_a_request_without_the_search(
+    gateway: GatewayProcess, upstream: UpstreamServer, path: str
+) -> None:
+    model, client = f"responses-later-{path}", responses_client(gateway)
+    upstream.add(model, *searches("rain"))
+    upstream.add(model, up.chat_stream("Rain."))
+    first = client.responses.create(model=model, input="Will it rain?", tools=[{"type": "web_search"}])
+    upstream.add(model, up.chat_stream("Yes."))
+    items = fields_input(*(item.to_dict() for item in first.output))
+    if path == "responses":
+        client.responses.create(model=model, input=items, store=False)
+    elif path == "compact":
+        client.responses.compact(model=model, input=items)
+    else:
+        client.responses.create(model=model, input="Sure?", previous_response_id=first.id)
+    later = upstream.wait_for_requests(model, 3)[2].body["messages"]
+    assert [message["role"] for message in later][:4] == ["user", "assistant", "tool", "assistant"]
+    assert RESULT["content"] in later[2]["content"]
 
 
 def fields_input(*items: Json) -> list[Any]:

@@ -24,6 +24,16 @@ REPLY = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
 }
+MESSAGES_REPLY = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [{"type": "text", "text": "Hi"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 5, "output_tokens": 1},
+}
 VLLM_MODELS = {"data": [{"id": "kimi-k2.6", "owned_by": "vllm", "max_model_len": 4096}]}
 
 
@@ -38,7 +48,7 @@ class ModelServer:
     async def handle(self, request: web.Request) -> web.Response:
         if request.method == "POST":
             self.requests.append(await request.json())
-            return web.json_response(REPLY)
+            return web.json_response(MESSAGES_REPLY if request.path.endswith("/messages") else REPLY)
         self.paths.append(request.path)
         await asyncio.sleep(self._delay)
         answer = self._answers.get(request.path)
@@ -66,11 +76,11 @@ async def gateway_before(server: ModelServer, **upstream: Any) -> AsyncIterator[
         await runner.cleanup()
 
 
-async def send(gateway: InProcessGateway, **fields: Any) -> bytes:
+async def send(gateway: InProcessGateway, path: str = "chat/completions", **fields: Any) -> bytes:
     """Send a request and return the response, which is a success."""
     body = json.dumps({"model": "kimi-k2.6", "messages": [{"role": "user", "content": "hi"}], **fields}).encode()
     headers = ["host: localhost", "connection: close", f"content-length: {len(body)}"]
-    head = "\r\n".join(["POST /v1/chat/completions HTTP/1.1", *headers, "", ""])
+    head = "\r\n".join([f"POST /v1/{path} HTTP/1.1", *headers, "", ""])
     response = await gateway.send(head.encode() + body)
     assert response.startswith(b"HTTP/1.1 200"), response[:500]
     return response
@@ -205,3 +215,17 @@ def test_window_of_a_model_that_ollama_loads_later() -> None:
 
     asyncio.run(run())
     assert server.requests[-1]["max_tokens"] < 4096
+
+
+@pytest.mark.parametrize(("owner", "is_run"), [("vllm", True), ("somebody", False)])
+def test_server_that_was_detected_runs_no_web_search_itself(owner: str, is_run: bool) -> None:
+    server = ModelServer({"/v1/models": {"data": [{"id": "kimi-k2.6", "owned_by": owner}]}})
+    search = {"type": "web_search_20250305", "name": "web_search"}
+
+    async def use() -> None:
+        async with gateway_before(server, api="anthropic-messages") as gateway:
+            await send(gateway, "messages", max_tokens=100, tools=[search])
+
+    asyncio.run(use())
+    (tool,) = server.requests[0]["tools"]
+    assert ("input_schema" in tool, "type" not in tool) == (is_run, is_run)

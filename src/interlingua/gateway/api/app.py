@@ -39,8 +39,9 @@ def make_app(gateway: GatewayState) -> web.Application:
                 handler = endpoints.report_errors(SearchEndpoint(gateway, wire).handle)
                 app.router.add_post(base + api.search_path, handler)
             if api.has_websocket:
-                handler = endpoints.report_errors(WebSocketEndpoint(gateway, wire).handle)
-                app.router.add_get(base + api.path, handler, allow_head=False)
+                websocket = WebSocketEndpoint(gateway, wire)
+                app.router.add_get(base + api.path, endpoints.report_errors(websocket.handle), allow_head=False)
+                app.on_shutdown.append(websocket.close)
             if api.stores_replies:
                 _add_stored_replies(app, gateway, endpoints, base, api)
         app.router.add_get(f"{base}/models", endpoints.require_auth(endpoints.models))

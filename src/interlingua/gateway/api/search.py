@@ -65,11 +65,16 @@ class PageReferences:
     def read(self, reference: str) -> tuple[str, bool]:
         """Return the URL of a reference or of a plain URL, and whether a search has found it."""
         signature, _, url = reference.partition(":")
-        is_found = hmac.compare_digest(signature.encode(), self._sign(url).encode())
+        is_found = hmac.compare_digest(_encode(signature), _encode(self._sign(url)))
         return (url, True) if is_found else (reference, False)
 
     def _sign(self, url: str) -> str:
-        return hmac.digest(self._key, url.encode(), sha256).hex()[:SIGNATURE_CHARS]
+        return hmac.digest(self._key, _encode(url), sha256).hex()[:SIGNATURE_CHARS]
+
+
+def _encode(text: str) -> bytes:
+    """Return the bytes of a text that may contain unpaired surrogates, as models write them."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 class CommandOutcome(msgspec.Struct, frozen=True):

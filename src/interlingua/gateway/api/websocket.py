@@ -8,14 +8,13 @@ also if it is not stored.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
 import msgspec
-from aiohttp import WSMessage, WSMsgType, web
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object, write_json
@@ -24,8 +23,10 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.error_responses import error_body
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.final_event import final_response
+from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.relay.relay import Relay
-from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID, input_items, input_origins
+from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID
 from interlingua.gateway.state import GatewayState
 from interlingua.translation.exchange import empty_reply
 
@@ -35,9 +36,9 @@ Json = dict[str, Any]
 
 HEARTBEAT_SECONDS = 30.0
 """Interval of pings. A client that does not answer is disconnected."""
+CLOSE_TIMEOUT_SECONDS = 1.0
+"""Time in which clients may answer when the gateway stops."""
 CREATE = "response.create"
-FINAL_TYPES = ("response.completed", "response.incomplete")
-_FINAL_TYPE = re.compile(r'"type"\s*:\s*"response\.(?:completed|incomplete)"')
 _HTTP_FIELDS = ("type", "stream", "stream_options", "background", "generate")
 """Fields of an event that are no fields of the request, or that mean nothing on a WebSocket."""
 
@@ -67,6 +68,16 @@ class WebSocketEndpoint:
     def __init__(self, gateway: GatewayState, wire: str) -> None:
         self._gateway = gateway
         self._wire = wire
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    async def close(self, _: web.Application) -> None:
+        """Close all connections, because the gateway is stopping."""
+        code, reason = WSCloseCode.GOING_AWAY, b"the gateway is stopping"
+        closing = [asyncio.ensure_future(socket.close(code=code, message=reason)) for socket in self._sockets]
+        if closing:
+            unanswered = (await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_SECONDS))[1]
+            for task in unanswered:
+                task.cancel()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         config = self._gateway.config
@@ -84,7 +95,11 @@ class WebSocketEndpoint:
             heartbeat=HEARTBEAT_SECONDS, max_msg_size=config.settings.limits.body, compress=False
         )
         await socket.prepare(request)
-        await _Session(self._gateway, self._wire, request, socket).run()
+        self._sockets.add(socket)
+        try:
+            await _Session(self._gateway, self._wire, request, socket).run()
+        finally:
+            self._sockets.discard(socket)
         return socket
 
 
@@ -93,7 +108,7 @@ class _LastResponse(msgspec.Struct, frozen=True):
 
     id: str
     items: list[Any]
-    """All items of its input and output."""
+    """The items that the next one continues: those of its input and output."""
     is_stored: bool
 
 
@@ -117,7 +132,7 @@ class _Session:
         try:
             while True:
                 await asyncio.wait({receiving}, timeout=max(0.0, ends_at - loop.time()))
-                if not receiving.done():
+                if not receiving.done() or loop.time() >= ends_at:
                     break
                 message = receiving.result()
                 if not _is_data(message):
@@ -177,7 +192,9 @@ class _Session:
         if stream.final_response is not None:
             output = as_list(stream.final_response.get("output"))
             id = str(stream.final_response.get("id"))
-            self._last = _LastResponse(id, [*items, *output], is_stored=stream.save is not None)
+            conversation = list(items)
+            add_response(conversation, output)
+            self._last = _LastResponse(id, conversation, is_stored=stream.save is not None)
 
     async def _acknowledge(self, body: Json, items: list[Any], echo: Json) -> None:
         """Answer a request that only prepares the next one (`generate: false`): the model is not asked."""
@@ -204,12 +221,10 @@ class _WebSocketStream(EventStream):
         self.final_response: Json | None = None
 
     async def deliver(self, event: str) -> None:
-        if _FINAL_TYPE.search(event):
-            fields = read_full_object(event) or {}
-            if fields.get("type") in FINAL_TYPES:
-                self.final_response = as_dict(fields.get("response"))
-                if self.save is not None:
-                    await self.save(self.final_response)
+        if (response := final_response(event)) is not None:
+            self.final_response = response
+            if self.save is not None:
+                await self.save(response)
         await self._socket.send_str(event)
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:  # noqa: ARG002

@@ -178,6 +178,10 @@ class RequestBody:
         """Raise TooLarge if the body has more JSON values than the limit. `decode` checks it, too."""
         check_value_count(self._data, self._limits)
 
+    def may_contain(self, text: bytes) -> bool:
+        """Return whether the body contains this text. True if the body was replaced, and has to be searched itself."""
+        return not self._data or text in self._data
+
     @property
     def is_decoded(self) -> bool:
         """True if the whole body is decoded."""

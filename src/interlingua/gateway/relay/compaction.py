@@ -15,14 +15,16 @@ from aiohttp import web
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
+from interlingua.core.reasoning_signatures import write_value_envelope
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.gateway.http.error_responses import TooLarge
+from interlingua.events import Finding
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins
+from interlingua.gateway.http.input_items import COMPACTION, input_items, input_origins
+from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID, input_items, input_origins
+from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID
 from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.wires import get_wire
 from interlingua.wires.streaming.sse import encode_event
@@ -31,7 +33,7 @@ __all__ = ["has_compaction", "is_triggered", "refers_to_state", "send_summary", 
 
 Json = dict[str, Any]
 
-COMPACTION, TRIGGER = "compaction", "compaction_trigger"
+TRIGGER = "compaction_trigger"
 _STATE_TYPES = (COMPACTION, TRIGGER, "item_reference")
 SEAL_PURPOSE = "compaction"
 """Stands for the wire in envelopes of summaries, so that they are not taken for thinking."""
@@ -57,7 +59,10 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     stream.origins = summary_origins(client_request.body.decode())
     async with client.early_keepalive() if client_request.stream else nullcontext():
         await client.relay_to(stream).run()
-    response = compacted_response(stream.final_response(), client_request.seal_key)
+    summary = stream.final_response()
+    if summary.get("status") == "incomplete":
+        client.exchange.findings.append(Finding("summary-cut", "the summary has reached the token limit of the reply"))
+    response = compacted_response(summary, client_request.seal_key)
     if client.request.path.endswith(get_wire(client_request.wire).HTTP_API.compact_path):
         return await client.send_reply(compaction_object(response))
     if not client_request.stream:
@@ -127,13 +132,12 @@ def is_triggered(body: Json) -> bool:
     return bool(items) and as_dict(items[-1]).get("type") == TRIGGER
 
 
-def unseal_summaries(body: Json, key: bytes, max_bytes: int, *, keep_unknown: bool) -> Json:
+def unseal_summaries(body: Json, seals: SealedValues, *, keep_unknown: bool) -> Json:
     """Return the request with summaries in place of sealed items.
 
     Args:
         body: The request. It is not changed.
-        key: The key of the client's envelopes.
-        max_bytes: Maximum size of all summaries, unpacked.
+        seals: Reads what is sealed for the client.
         keep_unknown: Leave other sealed items in the request, because an upstream may have made them.
 
     Raises:
@@ -146,15 +150,11 @@ def unseal_summaries(body: Json, key: bytes, max_bytes: int, *, keep_unknown: bo
         if fields.get("type") != COMPACTION:
             items.append(item)
             continue
-        sealed = str(fields.get("encrypted_content") or "")
-        max_bytes -= unpacked_size(sealed, key, max_bytes)
-        if max_bytes < 0:
-            raise TooLarge("the sealed summaries exceed limits.seals")
-        summary = read_value_envelope(sealed, SEAL_PURPOSE, key)
+        summary = seals.read(fields.get("encrypted_content"), SEAL_PURPOSE)
         if summary is None and not keep_unknown:
             problem = "cannot be read: another server made it, or the key of this gateway has changed"
             raise BadRequest(f"input[{position}].encrypted_content", problem, "start a new conversation")
-        items.append(item if summary is None else _message(SUMMARY_HEADER + summary.value))
+        items.append(item if summary is None else _message(SUMMARY_HEADER + summary))
     return {**body, "input": items}
 
 

@@ -10,6 +10,7 @@ from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.field_origins import Origin, Origins, name_client_field
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare
 from interlingua.gateway.http.request_body import RequestBody
+from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.relay.compaction import has_compaction, is_triggered, refers_to_state, unseal_summaries
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.store import ResponseStore
@@ -145,7 +146,7 @@ class ConversationState:
         """Read the sealed summaries in the input. Returns whether the client wants a new one."""
         body = client_request.body.decode()
         if has_compaction(body):
-            max_bytes = self._config.settings.limits.seals
-            body = unseal_summaries(body, client_request.seal_key, max_bytes, keep_unknown=has_same_wire)
+            seals = SealedValues(client_request.seal_key, self._config.settings.limits.seals)
+            body = unseal_summaries(body, seals, keep_unknown=has_same_wire)
             client_request.body.replace(body)
         return self._compacts or (is_triggered(body) and not has_same_wire)

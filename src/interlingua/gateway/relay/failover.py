@@ -374,6 +374,8 @@ class UpstreamFailover:
         self._record.upstream_status = response.status
         content_type = response.headers.get(CONTENT_TYPE, "")
         receiver = upstream_request.receive(content_type, self._settings.limits.reply)
+        if (dialect := receiver.translator.dialect) is not None:
+            self._record.dialect = dialect.name
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)

@@ -40,7 +40,8 @@ from interlingua.gateway.relay.compaction import send_summary
 from interlingua.gateway.relay.conversation_state import ConversationState, StatefulRequest
 from interlingua.gateway.relay.direct_forwarding import DirectForwarding
 from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
-from interlingua.gateway.relay.server_tool_loop import ServerToolLoop, find_tools_to_run
+from interlingua.gateway.relay.server_tool_loop import ServerToolLoop
+from interlingua.gateway.relay.server_tool_request import convert_earlier_calls, find_tools_to_run
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
@@ -267,6 +268,10 @@ class Relay:
         routes = self._config.routes.find(client_request.model, self._wire)
         if state is not None:
             client_request = self._take_state(await state.resolve(client_request, routes))
+        origins = await convert_earlier_calls(
+            self._gateway, settings.limits.seals, client_request, routes[0], self._memory
+        )
+        self._add_origins(origins)
         if self._counted_request is not None:
             await self._count_client_request(self._counted_request, client_request)
         return client_request, routes
@@ -326,14 +331,18 @@ class Relay:
         client_request, stored_exchange = resolved.client_request, resolved.stored_exchange
         self._body_size = client_request.body_size
         self._compacts, self._stored_exchange = resolved.compacts, stored_exchange
-        if resolved.origins:
-            self._origins = trace_origins(resolved.origins, self._conversation_field, self._origins)
+        self._add_origins(resolved.origins)
         if stored_exchange is not None and client_request.body.get("background") is not True:
             if self._event_stream is None:
                 self._stream = RecordingStream(self._request, stored_exchange.save)
             else:
                 self._event_stream.save = stored_exchange.save
         return client_request
+
+    def _add_origins(self, origins: Origins) -> None:
+        """Record the origins of the items in a conversation that was changed."""
+        if origins:
+            self._origins = trace_origins(origins, self._conversation_field, self._origins)
 
     async def _read_request_body(self, client_id: str, state: ConversationState | None) -> RequestBody:
         limits = self._config.settings.limits

@@ -11,78 +11,16 @@ from aiohttp import web
 
 from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.common.jsontext.value_count import has_at_most_values
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.server_tools.request_tools import (
-    find_server_tools,
-    given_texts,
-    has_server_tools,
-    may_be_server_tools,
-    reports_missing_search,
-    runs_server_tools,
-    start_rounds,
-)
+from interlingua.gateway.server_tools.request_tools import start_rounds
 from interlingua.gateway.server_tools.server_tool import Json, ServerTool
-from interlingua.gateway.server_tools.web_access import WebAccess
-from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.state import GatewayState
-from interlingua.translation.undecoded_request import TOOLS
 
-__all__ = ["MAX_ROUNDS", "ServerToolLoop", "find_tools_to_run"]
+__all__ = ["MAX_ROUNDS", "ServerToolLoop"]
 
 MAX_ROUNDS = 10
 """Number of times that the model is asked within one request of the client."""
-
-
-async def find_tools_to_run(
-    gateway: GatewayState, settings: Settings, client_request: ClientRequest, route: Route, exchange_id: str
-) -> dict[str, ServerTool]:
-    """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
-    undecoded, wire = client_request.body.undecoded, client_request.wire
-    encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
-    if undecoded is not None and not _may_have_server_tools(gateway, client_request, encoded):
-        return {}
-    is_same_wire = route.upstream.api == wire
-    if is_same_wire and runs_server_tools(wire, route.profile):
-        return {}
-    if undecoded is None:
-        tools = client_request.body.decode().get(TOOLS)
-    elif not has_at_most_values(encoded, settings.limits.values):
-        return {}  # the request is refused when it is translated
-    else:
-        share_tools, client_id = gateway.request_cache.share_tools, client_request.client_id
-        try:
-            tools = await gateway.work_threads.run(client_id, len(encoded), share_tools, client_id, encoded)
-        except (ValueError, RecursionError):
-            return {}  # the same
-    is_offered = settings.web_search.engine != "off" or (reports_missing_search(wire) and not is_same_wire)
-    web_access = _web_access(gateway, settings, client_request, exchange_id) if is_offered else None
-    return find_server_tools(wire, tools, web_access)
-
-
-def _may_have_server_tools(gateway: GatewayState, client_request: ClientRequest, encoded: bytes) -> bool:
-    """Return whether it is worth decoding these tools. The gateway knows it of tools that it has seen before."""
-    if not has_server_tools(client_request.wire):
-        return False
-    known = gateway.request_cache.find_tools(client_request.client_id, encoded)
-    if known is None:
-        return may_be_server_tools(encoded)
-    return known.derive(may_be_server_tools, lambda: may_be_server_tools(encoded))
-
-
-def _web_access(
-    gateway: GatewayState, settings: Settings, client_request: ClientRequest, exchange_id: str
-) -> WebAccess:
-    return WebAccess(
-        gateway.search_engine(settings.web_search),
-        settings.web_search.results,
-        settings.web_fetch,
-        lambda problem: gateway.log.error("web search failed", id=exchange_id, problem=problem),
-        lambda: given_texts(client_request.body.decode()),
-    )
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):

@@ -85,13 +85,13 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
 
     def facts(self) -> RouteFacts:
         """Return what the capture of an exchange has about its route."""
-        route = self.route
+        route, dialect = self.route, self.exchange.reply_dialect
         return RouteFacts(
             upstream=route.name,
             wire=route.upstream.api,
             model=route.model,
             profile=route.profile.name,
-            dialect=route.dialect_name,
+            dialect=dialect if isinstance(dialect, str) else dialect.name,
             prefill=route.prefill,
             delivery=route.delivery,
             arguments=route.arguments,

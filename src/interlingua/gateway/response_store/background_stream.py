@@ -15,6 +15,7 @@ from interlingua.common.coerce import as_dict, as_int
 from interlingua.common.jsontext.codec import encode_json, read_full_object, read_json
 from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
+from interlingua.gateway.http.final_event import FINAL_TYPES
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
 from interlingua.gateway.response_store.stored_exchange import STORED_STATUSES, StoredExchange, item_ids
@@ -36,7 +37,8 @@ MAX_PENDING_BYTES = 64 * 1024
 POLL_SECONDS = 0.1
 """Interval at which a client that follows a response gets new events."""
 FAILED = "response.failed"
-FINAL_TYPES = ("response.completed", "response.incomplete", FAILED)
+LAST_TYPES = (*FINAL_TYPES, FAILED)
+"""Types of the event that ends a stream."""
 
 
 class BackgroundStream(EventStream):
@@ -72,7 +74,7 @@ class BackgroundStream(EventStream):
             return
         if isinstance(response := fields.get("response"), dict):  # an upstream of the same wire has its own id
             fields["response"] = response = {**response, **self._echo, "id": self.response_id}
-            if fields.get("type") in FINAL_TYPES:
+            if fields.get("type") in LAST_TYPES:
                 self._final_response = response
         data = encode_json(fields)
         number = max(self._last_number + 1, as_int(fields.get("sequence_number")) or 0)
@@ -171,7 +173,7 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
             if event.sequence_number > after:
                 after = event.sequence_number
                 frames.append(encode_event(line, event_name(event.type)))
-                if event.type in FINAL_TYPES:
+                if event.type in LAST_TYPES:
                     yield b"".join(frames)
                     return
         if frames:

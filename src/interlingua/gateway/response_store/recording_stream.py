@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 from aiohttp import web
 
-from interlingua.common.coerce import as_dict
-from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.http.event_stream import SaveResponse
+from interlingua.gateway.http.final_event import final_response, may_contain_final_event
 from interlingua.gateway.http.response_stream import ResponseStream
 from interlingua.wires.streaming.sse import SseDecoder
 
@@ -18,8 +16,6 @@ __all__ = ["RecordingStream"]
 
 MAX_INLINE_BYTES = 64 * 1024
 """Size of the data up to which it is searched for the final event on the event loop."""
-FINAL_TYPES = ("response.completed", "response.incomplete")
-_FINAL_TYPE = re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"')
 
 
 class RecordingStream(ResponseStream):
@@ -57,13 +53,12 @@ class RecordingStream(ResponseStream):
         if self._held:
             self._held += data
             return b""
-        if not _FINAL_TYPE.search(data):
+        if not may_contain_final_event(data):
             return data
         start = 0
         for block in SseDecoder(len(data)).blocks(data):
-            event = read_full_object(block.message().data) or {}
-            if event.get("type") in FINAL_TYPES:
-                self._held, self._response = data[start:], as_dict(event.get("response"))
+            if (response := final_response(block.message().data)) is not None:
+                self._held, self._response = data[start:], response
                 return data[:start]
             start += len(block.raw)
         return data  # the final type stood in the text of another event

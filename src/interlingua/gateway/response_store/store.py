@@ -221,6 +221,8 @@ def _stored_response(row: tuple[Any, ...]) -> StoredResponse:
 def _save(
     transaction: Transaction, owner: str, stored: StoredResponse, item_ids: list[str], conversation: str, now: float
 ) -> None:
+    if conversation:
+        stored = _append_to_conversation(transaction, owner, conversation, stored, now)
     transaction.execute(
         """INSERT INTO responses (owner, id, previous, status, created, used, size, input, response)
         VALUES (:owner, :id, :previous, :status, :created, :now, :size, :input, :response)
@@ -243,14 +245,32 @@ def _save(
             id=stored.previous,
             now=now,
         )
-    if conversation:
-        transaction.execute(
-            "UPDATE conversations SET latest = :latest, used = :now WHERE owner = :owner AND id = :id",
-            owner=owner,
-            id=conversation,
-            latest=stored.id,
-            now=now,
-        )
+
+
+def _append_to_conversation(
+    transaction: Transaction, owner: str, id: str, stored: StoredResponse, now: float
+) -> StoredResponse:
+    """Make a response the latest one of a conversation. Returns it as one that continues the latest one before.
+
+    That need not be the one that its request has continued: several requests may continue a conversation at once.
+    """
+    # This update comes first, because it locks the row: no other replica reads it until the end of the transaction.
+    transaction.execute(
+        "UPDATE conversations SET used = :now WHERE owner = :owner AND id = :id", owner=owner, id=id, now=now
+    )
+    conversation = _get_conversation(transaction, owner, id)
+    if conversation is None:  # it was deleted meanwhile
+        return stored
+    if conversation.latest == stored.id:  # the transaction runs again, because its connection was lost
+        known = _get(transaction, owner, stored.id)
+        return msgspec.structs.replace(stored, previous=known.previous if known is not None else "")
+    transaction.execute(
+        "UPDATE conversations SET latest = :latest WHERE owner = :owner AND id = :id",
+        owner=owner,
+        id=id,
+        latest=stored.id,
+    )
+    return msgspec.structs.replace(stored, previous=conversation.latest)
 
 
 def _values(owner: str, stored: StoredResponse) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from interlingua.common.jsontext.codec import encode_json, read_full_list, read_
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import NotFound
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import ResponseStore, StoredResponse
@@ -23,8 +24,6 @@ __all__ = [
     "STORED_STATUSES",
     "ItemNotFound",
     "StoredExchange",
-    "input_items",
-    "input_origins",
     "item_ids",
     "output_items",
     "resolve_input",
@@ -123,8 +122,8 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
 
     Raises:
         PreviousResponseNotFound: The previous response is not stored.
+        BadRequest: The previous response is not complete, or a field has a wrong type.
         ItemNotFound: The conversation or an item is not stored.
-        BadRequest: A field has a wrong type.
     """
     _check_types(body)
     previous, conversation = body.get(PREVIOUS_ID) or "", _conversation_id(body)
@@ -141,11 +140,18 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     chain = await store.chain(owner, previous) if previous else []
     if previous and not chain and not keep_unknown:
         raise PreviousResponseNotFound(previous)
+    unfinished = next((stored for stored in chain if stored.status not in STORED_STATUSES), None)
+    if unfinished is not None:  # the model would not see its reply
+        problem = f"the response {unfinished.id!r:.100} is {unfinished.status}, so it cannot be continued"
+        raise BadRequest(PREVIOUS_ID, problem, "wait for a response in the background before you continue it")
     items, added_bytes = await resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
     origins: Origins = []
-    history = [item for stored in chain for item in (*_read_list(stored.input), *output_items(stored))]
+    history: list[Any] = []
+    for stored in chain:
+        history += _read_list(stored.input)
+        add_response(history, output_items(stored))
     if history:
         origins = [Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False)] * len(history)
         origins += input_origins(body)
@@ -161,21 +167,6 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
         conversation=conversation,
         origins=origins,
     )
-
-
-def input_items(body: Json) -> list[Any]:
-    """Return the input of a request as a list of items."""
-    value = body.get("input")
-    if isinstance(value, str):
-        return [{"type": "message", "role": "user", "content": value}]
-    return as_list(value)
-
-
-def input_origins(body: Json) -> Origins:
-    """Return the origins of the items that `input_items` returns."""
-    if isinstance(body.get("input"), str):
-        return [Origin("input", is_same=False)]
-    return [Origin(f"input[{position}]") for position in range(len(as_list(body.get("input"))))]
 
 
 def output_items(stored: StoredResponse) -> list[Any]:

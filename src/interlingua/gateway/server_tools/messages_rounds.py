@@ -4,49 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.core.reasoning_signatures import read_value_envelope, write_value_envelope
-from interlingua.core.tools import NO_TOOL_FOUND_TEXT, Tool
+from interlingua.core.reasoning_signatures import write_value_envelope
+from interlingua.core.tools import Tool
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.server_tools.citations import find_citations
+from interlingua.gateway.server_tools.messages_history import RESULT_TYPES, SEAL_PURPOSE, messages_for_model
 from interlingua.gateway.server_tools.server_tool import (
-    ERROR_TEXT,
     Json,
     Outcome,
     Page,
     ServerCall,
     ServerTool,
     ServerToolKind,
-    pages_text,
     sum_usage,
 )
 from interlingua.gateway.server_tools.tool_search import ToolSearch
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = ["MessagesRounds", "find_server_tools", "user_texts"]
+__all__ = ["MessagesRounds", "find_server_tools"]
 
 SEARCH_TYPES = {"tool_search_tool_bm25": "query", "tool_search_tool_regex": "pattern"}
 """Types of the search for tools, without their dates, and the argument with the words."""
 ID_PREFIX = "srvtoolu_"
 PAUSED = "pause_turn"
 """Stop reason of a reply that goes on when the client sends it back."""
-RESULT_TYPES: dict[ServerToolKind, str] = {
-    "tool_search": "tool_search_tool_result",
-    "web_search": "web_search_tool_result",
-    "web_fetch": "web_fetch_tool_result",
-}
-"""Types of the blocks with the outcome."""
 USAGE_FIELDS: dict[ServerToolKind, str] = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
 MAX_CITED_CHARS = 150
 """Length of the text that a citation quotes, as the API defines it."""
-SEAL_PURPOSE = "web_search"
-"""Stands for the wire in the envelopes of excerpts, so that they are not taken for thinking."""
 _FORCED_CHOICES = ("any", "tool")
 _DELTA_FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 _INPUT_FIELD = "partial_json"
@@ -54,28 +46,29 @@ _INPUT_FIELD = "partial_json"
 
 def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, ServerTool]:
     """Return the tools that the client wants the server to run, by name. Without `web`: no web search and fetch."""
-    found = _find_tool_searches(tools)
-    for definition in tools if web is not None else ():
-        assert web is not None
-        name, max_uses = str(definition.get("name")), _count(definition, "max_uses")
-        if "input_schema" in definition:
-            continue
+    hosted = [definition for definition in tools if _is_hosted(definition)]
+    return _find_tool_searches(hosted, tools) | (_find_web_tools(hosted, web) if web is not None else {})
+
+
+def _is_hosted(definition: Json) -> bool:
+    """Return whether the API's vendor defines the arguments of a tool, and not the client."""
+    return "type" in definition and "input_schema" not in definition
+
+
+def _name_of(definition: Json) -> str:
+    """Return the name of a hosted tool."""
+    return str(definition.get("name") or definition["type"])
+
+
+def _find_web_tools(hosted: list[Json], web: WebAccess) -> dict[str, ServerTool]:
+    found: dict[str, ServerTool] = {}
+    for definition in hosted:
+        name, max_uses = _name_of(definition), _count(definition, "max_uses")
         if _has_type(definition, "web_search"):
             found[name] = web.search_tool(name, definition, max_uses)
         elif _has_type(definition, "web_fetch"):
             found[name] = web.fetch_tool(name, definition, max_uses, _count(definition, "max_content_tokens"))
     return found
-
-
-def user_texts(messages: list[Any]) -> list[Any]:
-    """Return what the user and tools have written: all but the model's own texts."""
-    texts: list[Any] = []
-    for message in map(as_dict, messages):
-        blocks = as_list(message.get("content"))
-        is_model = message.get("role") == "assistant"
-        results = [block for block in map(as_dict, blocks) if block.get("type") in RESULT_TYPES.values()]
-        texts += results if is_model else [message.get("content")]
-    return texts
 
 
 def _count(definition: Json, field: str) -> int:
@@ -84,13 +77,13 @@ def _count(definition: Json, field: str) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _find_tool_searches(tools: list[Json]) -> dict[str, ServerTool]:
+def _find_tool_searches(hosted: list[Json], tools: list[Json]) -> dict[str, ServerTool]:
     deferred = [definition for definition in tools if definition.get("defer_loading") is True and "name" in definition]
     searches: dict[str, ServerTool] = {}
-    for definition in tools:
+    for definition in hosted:
         argument = next((SEARCH_TYPES[kind] for kind in SEARCH_TYPES if _has_type(definition, kind)), "")
         if argument:
-            name = str(definition.get("name") or definition["type"])
+            name = _name_of(definition)
             candidates = [tool for item in deferred if item is not definition for tool in Tool.read_all(item)]
             searches[name] = ToolSearch(name, candidates, argument)
     return searches
@@ -106,14 +99,16 @@ class MessagesRounds:
     """Rounds of one reply. See `Rounds`.
 
     Args:
-        body: The client's request.
+        body: The client's request. Its conversation has calls and results in the place of server-run tools.
         tools: The tools that the gateway runs, by the name in the request.
         seal_key: Key of the client's envelopes.
+        max_seal_bytes: Maximum size of all excerpts of searches, unpacked.
     """
 
-    def __init__(self, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes) -> None:
+    def __init__(self, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes, max_seal_bytes: int) -> None:
         self._body = body
         self._seal_key = seal_key
+        self._max_seal_bytes = max_seal_bytes
         self._uses: Counter[ServerToolKind] = Counter()
         self._tools = tools
         self._message: Json = {}
@@ -132,14 +127,14 @@ class MessagesRounds:
         self.calls, self.needs_client, self.is_complete = [], False, False
         self._usages.append({})
         messages = as_list(self._body.get("messages"))
-        if self._content:
-            messages = [*messages, {"role": "assistant", "content": self._content}]
-        located = list(self._messages_for_model(messages))
-        self.origins = [origin for origin, _ in located]
+        reply = [{"role": "assistant", "content": self._content}] if self._content else []
+        turns = [turn for _, turn in messages_for_model(reply, SealedValues(self._seal_key, self._max_seal_bytes))]
+        self.origins = [Origin(f"messages[{position}]") for position in range(len(messages))]
+        self.origins += [Origin("messages", is_same=False)] * len(turns)
         request = {
             **self._body,
             "stream": True,
-            "messages": [message for _, message in located],
+            "messages": [*messages, *turns],
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         if self._first_index and as_dict(request.get("tool_choice")).get("type") in _FORCED_CHOICES:
@@ -150,77 +145,10 @@ class MessagesRounds:
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
     def _tool_for_model(self, definition: Json) -> Json:
-        tool = self._tools.get(str(definition.get("name") or definition.get("type")))
-        if tool is None or "input_schema" in definition:
+        tool = self._tools.get(_name_of(definition)) if _is_hosted(definition) else None
+        if tool is None:
             return definition
         return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-
-    def _messages_for_model(self, messages: list[Any]) -> Iterator[tuple[Origin, Json]]:
-        """Yield the conversation with a call and a result in the place of each block of a server-run tool.
-
-        Yields: the origin of a message, and the message.
-        """
-        results: list[Json] = []  # of the message before
-        for position, given in enumerate(messages):
-            message, origin = as_dict(given), Origin(f"messages[{position}]")
-            changed = origin._replace(is_same=False)
-            content, role = message.get("content"), message.get("role")
-            if results and role == "user":
-                blocks = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
-                message, origin = {**message, "content": [*results, *blocks]}, changed
-            elif results:
-                yield changed, {"role": "user", "content": results}
-            results = []
-            if role != "assistant" or not isinstance(content, list):
-                yield origin, message
-                continue
-            *turns, (last, results) = self._split_turns(content)
-            for blocks, turn_results in turns:
-                yield changed, {**message, "content": blocks}
-                yield changed, {"role": "user", "content": turn_results}
-            if last:
-                yield changed if turns else origin, {**message, "content": last}
-        if results:
-            yield changed, {"role": "user", "content": results}
-
-    def _split_turns(self, content: list[Any]) -> list[tuple[list[Json], list[Json]]]:
-        """Divide the blocks of the model after each result of a server-run tool. Returns blocks, and the results."""
-        turns: list[tuple[list[Json], list[Json]]] = [([], [])]
-        kinds: dict[object, ServerToolKind] = {}  # of the calls, by id
-        for block in map(as_dict, content):
-            kind = kinds.get(block.get("tool_use_id"))
-            if kind is not None and block.get("type") == RESULT_TYPES[kind]:
-                turns[-1][1].append(self._result_for_model(block, kind))
-                continue
-            if turns[-1][1]:
-                turns.append(([], []))
-            if block.get("type") == "server_tool_use" and block.get("name") in self._tools:
-                kinds[block.get("id")] = self._tools[block["name"]].kind
-                block = {**block, "type": "tool_use"}
-            turns[-1][0].append(block)
-        return turns
-
-    def _result_for_model(self, block: Json, kind: ServerToolKind) -> Json:
-        """Return the tool result for the result block of a server-run tool."""
-        content = as_dict(block.get("content"))
-        result: Json = {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
-        if error := content.get("error_code"):
-            return {**result, "content": ERROR_TEXT.format(kind, error), "is_error": True}
-        if kind == "tool_search":
-            return {**result, "content": content.get("tool_references") or NO_TOOL_FOUND_TEXT}
-        blocks = [content] if content else as_list(block.get("content"))
-        return {**result, "content": pages_text(self._read_page(as_dict(page)) for page in blocks)}
-
-    def _read_page(self, block: Json) -> Page:
-        """Read a search result, or a page that was fetched."""
-        document = as_dict(block.get("content"))
-        text = as_dict(document.get("source")).get("data")
-        if not document:
-            sealed = str(block.get("encrypted_content") or "")
-            excerpt = read_value_envelope(sealed, SEAL_PURPOSE, self._seal_key)
-            text = excerpt.value if excerpt is not None else ""
-        title, age = block.get("title") or document.get("title"), block.get("page_age")
-        return Page(str(block.get("url") or ""), str(title or ""), str(text or ""), str(age or ""))
 
     # ── the reply ─────────────────────────────────────────────────────────────────────────────────────────────────
 

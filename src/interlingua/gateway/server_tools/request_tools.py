@@ -1,4 +1,4 @@
-"""The tools of a request that the gateway has to run, and the rounds of its reply."""
+"""The tools of a request that the gateway has to run, their earlier calls, and the rounds of its reply."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.gateway.server_tools import messages_rounds, responses_rounds
+from interlingua.gateway.http.field_origins import Origins
+from interlingua.gateway.http.input_items import input_items, input_origins
+from interlingua.gateway.http.request_body import RequestBody
+from interlingua.gateway.http.sealed_values import SealedValues
+from interlingua.gateway.server_tools import messages_history, messages_rounds, responses_history, responses_rounds
 from interlingua.gateway.server_tools.server_tool import Json, Rounds, ServerTool
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.upstreams.profile import UNKNOWN, Profile
 
 __all__ = [
+    "convert_server_calls",
     "find_server_tools",
     "given_texts",
     "has_server_tools",
     "may_be_server_tools",
+    "may_have_server_calls",
     "reports_missing_search",
     "runs_server_tools",
     "start_rounds",
@@ -25,6 +31,8 @@ MESSAGES, RESPONSES = "anthropic-messages", "openai-responses"
 _FINDERS = {MESSAGES: messages_rounds.find_server_tools, RESPONSES: responses_rounds.find_server_tools}
 _TYPE_STARTS = (b'"tool_search', b'"web_search', b'"web_fetch')
 """Start of the types of such tools, as JSON. Nearly all requests have none of them, which is found out at once."""
+_CALL_TYPES = {MESSAGES: b'"server_tool_use"', RESPONSES: b'"web_search_call"'}
+"""Types of the calls in a conversation, as JSON. They are rare, too."""
 
 
 def has_server_tools(wire: str) -> bool:
@@ -42,9 +50,39 @@ def find_server_tools(wire: str, tools: Any, web: WebAccess | None) -> dict[str,
     return _FINDERS[wire]([as_dict(tool) for tool in as_list(tools)], web) if wire in _FINDERS else {}
 
 
+def may_have_server_calls(wire: str, body: RequestBody) -> bool:
+    """Return whether it is worth decoding this request to look for calls of server-run tools in its conversation."""
+    return wire in _CALL_TYPES and body.may_contain(_CALL_TYPES[wire])
+
+
+def convert_server_calls(wire: str, body: Json, seals: SealedValues) -> tuple[Json, Origins] | None:
+    """Replace calls of server-run tools in a conversation by calls and results that every model can read.
+
+    Returns: the request, and the origins of the items in its conversation; None if there are no such calls.
+
+    Raises:
+        TooLarge: The sealed results exceed the maximum size.
+    """
+    if wire == MESSAGES:
+        messages = as_list(body.get("messages"))
+        if not messages_history.has_server_calls(messages):
+            return None
+        field, located = "messages", list(messages_history.messages_for_model(messages, seals))
+    else:
+        items = input_items(body)
+        if not responses_history.has_server_calls(items):
+            return None
+        results, sealed_positions = responses_history.unseal_results(items, seals)
+        pairs = enumerate(zip(input_origins(body), items, strict=True))
+        kept = [pair for position, pair in pairs if position not in sealed_positions]
+        field, located = "input", list(responses_history.items_for_model(kept, results))
+    return {**body, field: [item for _, item in located]}, [origin for origin, _ in located]
+
+
 def given_texts(body: Mapping[str, Any]) -> list[Any]:
-    """Return what the user and tools have written in a conversation."""
-    return messages_rounds.user_texts(as_list(body.get("messages")))
+    """Return what the user and tools have written in a conversation whose server-run calls are converted."""
+    messages = map(as_dict, as_list(body.get("messages")))
+    return [message.get("content") for message in messages if message.get("role") != "assistant"]
 
 
 def reports_missing_search(wire: str) -> bool:
@@ -60,7 +98,7 @@ def runs_server_tools(wire: str, profile: Profile) -> bool:
 def start_rounds(
     wire: str, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes, max_seal_bytes: int
 ) -> Rounds:
-    """Return the rounds of a reply to this request. Raises TooLarge."""
+    """Return the rounds of a reply to this request, whose earlier calls are converted."""
     if wire == MESSAGES:
-        return messages_rounds.MessagesRounds(body, tools, seal_key)
-    return responses_rounds.ResponsesRounds(body, tools, seal_key, max_seal_bytes)
+        return messages_rounds.MessagesRounds(body, tools, seal_key, max_seal_bytes)
+    return responses_rounds.ResponsesRounds(body, tools, seal_key)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.common.jsontext.codec import encode_json, read_full_object, write_json
-from interlingua.core.reasoning_signatures import read_value_envelope, unpacked_size, write_value_envelope
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.tools import TOOL_SEARCH, Tool, is_client_search
-from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.http.field_origins import Origin, Origins
+from interlingua.gateway.http.final_event import FINAL_TYPES
+from interlingua.gateway.http.input_items import input_items, input_origins
 from interlingua.gateway.server_tools.citations import Citation, find_citations
+from interlingua.gateway.server_tools.responses_history import WEB_SEARCH, items_for_model, seal_results
 from interlingua.gateway.server_tools.server_tool import (
     ERROR_TEXT,
     Json,
@@ -29,16 +28,7 @@ from interlingua.wires.streaming.sse import encode_event
 
 __all__ = ["ResponsesRounds", "find_server_tools"]
 
-WEB_SEARCH = "web_search"
-SEAL_PURPOSE = "web_search_call"
-"""Stands for the wire in the envelopes of results, so that they are not taken for thinking."""
-RESULTS_NOT_KEPT = "[the results of this search are not kept; search again if you need them]"
-"""Result of a web search in an earlier reply whose sealed results the client has not sent back."""
-
-_SEALED = object()
-"""Stands for an item with the sealed results of a search."""
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
-_FINAL_TYPES = ("response.completed", "response.incomplete")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 _ANNOTATION_ADDED = "response.output_text.annotation.added"
@@ -71,25 +61,16 @@ def _deferred_tools(tools: list[Json]) -> list[Tool]:
 class ResponsesRounds:
     """Rounds of one reply. See `Rounds`.
 
-    The items of the API have no place for the results of a web search. So they are sealed into a reasoning item of
-    their own behind the search, which clients send back with the conversation.
-
     Args:
-        body: The client's request.
+        body: The client's request. Its conversation has calls and results in the place of server-run tools.
         tools: The tools that the gateway runs, by the name of their function.
         seal_key: Key of the client's envelopes.
-        max_seal_bytes: Maximum size of all sealed results in the request, unpacked.
-
-    Raises:
-        TooLarge: The sealed results exceed the maximum size.
     """
 
-    def __init__(self, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes, max_seal_bytes: int) -> None:
-        given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
-        self._given_items, self._result_texts = _unseal_results(items, seal_key, max_seal_bytes)
-        """The conversation, with `_SEALED` in the place of sealed results, and these by the id of the search."""
+    def __init__(self, body: Json, tools: Mapping[str, ServerTool], seal_key: bytes) -> None:
         self._seal_key = seal_key
+        self._results: dict[str, str] = {}  # of the web searches, by the id of their item
+        self._sealed_ids: set[str] = set()  # of the items with these results, which are not for the model
         self._pages: list[Page] = []  # that this reply has found
         self._annotations: dict[tuple[object, object], list[Json]] = {}  # of texts, by item and part
         self._body = body
@@ -108,24 +89,21 @@ class ResponsesRounds:
     def start_round(self) -> Json:
         self._first_index = len(self._items)
         self.calls, self.needs_client, self.is_complete = [], False, False
-        located = list(_items_for_model([*self._given_items, *self._items], self._result_texts))
-        self.origins = [self._origin(position, is_same=is_same) for position, is_same, _ in located]
+        own = Origin("input", is_same=False)
+        reply = [(own, item) for item in self._items if item.get("id") not in self._sealed_ids]
+        turns = [item for _, item in items_for_model(reply, self._results)]
+        self.origins = [*input_origins(self._body), *([own] * len(turns))]
         request = {
             **self._body,
             "stream": True,
             "store": False,
-            "input": [item for _, _, item in located],
+            "input": [*input_items(self._body), *turns],
             "tools": [self._tool_for_model(as_dict(tool)) for tool in as_list(self._body.get("tools"))],
         }
         choice = request.get("tool_choice")
         if self._first_index and (choice == "required" or isinstance(choice, dict)):
             request["tool_choice"] = "auto"
         return request
-
-    def _origin(self, position: int, *, is_same: bool) -> Origin:
-        """Return the origin of an item of this conversation: `input`, if it is no item of the client's request."""
-        is_given = position < len(self._given_items) and not isinstance(self._body.get("input"), str)
-        return Origin(f"input[{position}]", is_same) if is_given else Origin("input", is_same=False)
 
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
@@ -150,7 +128,7 @@ class ResponsesRounds:
         event_type = str(event.get("type"))
         if event_type in _OPENING_TYPES:
             return self._open_response(event)
-        if event_type in _FINAL_TYPES:
+        if event_type in FINAL_TYPES:
             return self._end_round(event)
         if event_type in _FAILED_TYPES:
             self.is_complete = self.has_failed = True
@@ -261,21 +239,15 @@ class ResponsesRounds:
         status = "failed" if outcome.error else "completed"
         action = {**self._items[index]["action"], "sources": sources}
         self._items[index] = item = {**self._items[index], "status": status, "action": action}
-        self._result_texts[call.id] = (
-            ERROR_TEXT.format(call.tool.kind, outcome.error) if outcome.error else pages_text(outcome.pages)
-        )
-        completed = b"" if outcome.error else self._write_search_event("completed", item, index)
-        done = self._write_frame({"type": _ITEM_DONE, "output_index": index, "item": item})
+        done = {"type": _ITEM_DONE, "output_index": index, "item": item}
         if outcome.error:
-            return completed + done
+            self._results[call.id] = ERROR_TEXT.format(call.tool.kind, outcome.error)
+            return self._write_frame(done)
+        self._results[call.id] = results = pages_text(outcome.pages)
         self._pages += outcome.pages
-        return completed + done + self._add_item(self._sealed_results(call.id))
-
-    def _sealed_results(self, id: str) -> Json:
-        """Return the item that carries the results of a search to the next request."""
-        value = write_json({"id": id, "results": self._result_texts[id]})
-        sealed = write_value_envelope(value, SEAL_PURPOSE, "", self._seal_key)
-        return {"type": "reasoning", "id": id.replace("ws_", "rs_"), "summary": [], "encrypted_content": sealed}
+        sealed = seal_results(call.id, results, self._seal_key)
+        self._sealed_ids.add(sealed["id"])
+        return self._write_search_event("completed", item, index) + self._write_frame(done) + self._add_item(sealed)
 
     def _add_tools(self, call: ServerCall, outcome: Outcome) -> bytes:
         item = {
@@ -321,7 +293,7 @@ class ResponsesRounds:
         if is_paused:
             self._response |= {"status": "incomplete", "incomplete_details": {"reason": "max_tool_calls"}}
         is_incomplete = self._response.get("status") == "incomplete"
-        return self._write_frame({"type": _FINAL_TYPES[is_incomplete], "response": self._response})
+        return self._write_frame({"type": FINAL_TYPES[is_incomplete], "response": self._response})
 
     def fail(self, error: Json) -> bytes:
         failed = {"code": error.get("code") or "server_error", "message": error.get("message")}
@@ -340,60 +312,3 @@ class ResponsesRounds:
 def _url_citation(citation: Citation) -> Json:
     place = {"start_index": citation.start, "end_index": citation.end}
     return {"type": "url_citation", "url": citation.page.url, "title": citation.page.title, **place}
-
-
-def _unseal_results(items: list[Any], key: bytes, max_bytes: int) -> tuple[list[Any], dict[str, str]]:
-    """Return the items with `_SEALED` in the place of sealed results, and the results by the id of their search.
-
-    Raises TooLarge.
-    """
-    others: list[Any] = []
-    texts: dict[str, str] = {}
-    searches = 0  # whose results have not come yet: the thinking of the model is not read here
-    for item in items:
-        fields = as_dict(item)
-        sealed, value = fields.get("encrypted_content"), None
-        if searches and fields.get("type") == "reasoning" and isinstance(sealed, str):
-            max_bytes -= unpacked_size(sealed, key, max_bytes)
-            if max_bytes < 0:
-                raise TooLarge("the sealed results of web searches exceed limits.seals")
-            value = read_value_envelope(sealed, SEAL_PURPOSE, key)
-        if value is not None:
-            results = read_full_object(value.value) or {}
-            texts[str(results.get("id"))] = str(results.get("results"))
-            searches -= 1
-            others.append(_SEALED)
-            continue
-        others.append(item)
-        if fields.get("type") == "web_search_call":
-            searches += 1
-        elif "role" in fields:
-            searches = 0
-    return others, texts
-
-
-def _items_for_model(items: list[Any], result_texts: Mapping[str, str]) -> Iterator[tuple[int, bool, Any]]:
-    """Yield the conversation with searches as a client would have run them: these have an id that joins them.
-
-    Yields: the position of an item, whether it is the same in the conversation, and the item.
-
-    Args:
-        items: The items of the conversation.
-        result_texts: Results of the web searches, by the id of their item.
-    """
-    open_ids: deque[str] = deque()
-    for position, item in enumerate(items):
-        kind = item.get("type") if isinstance(item, dict) and item.get("execution") == "server" else None
-        if kind == "tool_search_call":
-            open_ids.append(str(item.get("call_id") or f"call_{item.get('id') or position}"))
-            yield position, False, {**item, "execution": "client", "call_id": open_ids[-1]}
-        elif kind == "tool_search_output" and open_ids:
-            yield position, False, {**item, "execution": "client", "call_id": open_ids.popleft()}
-        elif isinstance(item, dict) and item.get("type") == "web_search_call":
-            id = str(item.get("id") or f"ws_{position}")
-            arguments = write_json({"query": as_dict(item.get("action")).get("query")})
-            results = result_texts.get(id, RESULTS_NOT_KEPT)
-            yield position, False, {"type": "function_call", "call_id": id, "name": WEB_SEARCH, "arguments": arguments}
-            yield position, False, {"type": "function_call_output", "call_id": id, "output": results}
-        elif item is not _SEALED:
-            yield position, True, item

@@ -63,7 +63,8 @@ class WebAccess:
 
     def _is_known(self, url: str) -> bool:
         """Return whether a URL is in the conversation or in a result, and not only in a text of the model."""
-        return url.encode() in self._given_json or any(url in text for text in self._found_texts)
+        data = url.encode("utf-8", "surrogatepass")
+        return data in self._given_json or any(url in text for text in self._found_texts)
 
     @cached_property
     def _given_json(self) -> bytes:

@@ -148,6 +148,9 @@ def _check_state(settings: Settings) -> Iterator[BadSetting]:
     state = settings.state
     if state.store == "postgresql" and not state.url.startswith(("postgresql://", "postgres://")):
         yield BadSetting(("state", "url"), "is not the URL of a PostgreSQL database", _DATABASE_HINT)
+    if state.store == "sqlite" and state.url:  # each replica would have a file of its own
+        problem = "is not used, because `store` is sqlite"
+        yield BadSetting(("state", "url"), problem, "add `store: postgresql`, or remove it")
 
 
 def _check_web_search(search: WebSearch) -> Iterator[BadSetting]:

@@ -18,6 +18,7 @@ from interlingua.translation.refusal_correction import (
     RefusalMemory,
     ServedModel,
     corrected_profile,
+    is_prompt_too_long,
     limit_reply,
 )
 from interlingua.upstreams.profile import Profile
@@ -56,7 +57,8 @@ class CapabilityMemory:
     def learn(self, route: Route, client_id: str, refusal: Refusal) -> None:
         """Remember what the upstream refused."""
         self._memory.learn(_served_model(route), refusal, client_id)
-        self._report(route, *REFUSAL_MESSAGES[refusal.kind])
+        if not is_prompt_too_long(refusal):
+            self._report(route, *REFUSAL_MESSAGES[refusal.kind])
 
     def report_truncation(self, route: Route) -> None:
         """Report that the server truncates prompts: once for each model, and again if its window changes."""

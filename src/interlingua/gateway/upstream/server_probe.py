@@ -24,6 +24,7 @@ from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.upstreams import get_profile
 from interlingua.upstreams.profile import UNKNOWN, Profile
 from interlingua.upstreams.server_detection import (
+    MODEL_SERVERS,
     SERVER_PATHS,
     WINDOW_PATHS,
     ServerAnswer,
@@ -34,7 +35,7 @@ from interlingua.upstreams.server_detection import (
 
 __all__ = ["ServerProbes", "find_window", "is_probed"]
 
-PROBED_PROFILES = frozenset({UNKNOWN, "vllm", "sglang", "llama.cpp", "ollama"})
+PROBED_PROFILES = MODEL_SERVERS | {UNKNOWN}
 """Profiles of upstreams that are probed: unknown ones, and servers that report their context windows."""
 PROBE_TIMEOUT_SECONDS = 2.0
 FIRST_WAIT_SECONDS = 0.5

@@ -22,7 +22,15 @@ from interlingua.upstreams.adapt.thinking import (
     no_thinking_in_tool_loop,
 )
 
-__all__ = ["DEFAULT_MAX_TOKENS", "STEPS", "choose_none_without_parser", "drop_max_tokens", "limit_max_tokens"]
+__all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "NO_TOOL_PARSER",
+    "SKIP_SPECIAL_TOKENS",
+    "STEPS",
+    "choose_none_without_parser",
+    "drop_max_tokens",
+    "limit_max_tokens",
+]
 
 DEFAULT_MAX_TOKENS = 32_000
 """Token limit of a reply if the client sends none, on a wire that requires one."""
@@ -30,6 +38,7 @@ SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "presence_penalty", "frequen
 """Fields for which some upstreams accept only their fixed value."""
 SKIP_SPECIAL_TOKENS = "skip_special_tokens"
 """Field of vLLM and SGLang that removes special tokens from the text of a reply; true by default."""
+NO_TOOL_PARSER = "the server has no tool parser: tool_choice `none` sent, calls parsed from text"
 DEFAULT_FIELD_VALUES: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
 """Fields that not all upstreams support, by their name in a request and in a profile, with the value for "not set"."""
 
@@ -142,7 +151,7 @@ def choose_none_without_parser(request: Request, context: AdaptContext) -> Reque
     choice = request.tool_choice or ToolChoice()
     if not request.tools or choice.mode not in context.profile.unparsed_choices:
         return request
-    context.report("no-tool-parser", "the server has no tool parser: tool_choice `none` sent, calls parsed from text")
+    context.report("no-tool-parser", NO_TOOL_PARSER)
     if choice.mode == "required":
         context.report("choice-relaxed", "the upstream cannot force a tool call: left to the model")
     tools = [tool for tool in request.tools if not choice.names or tool.name in choice.names]
