@@ -144,6 +144,26 @@ def test_views_of_one_exchange(files: CaptureFiles) -> None:
     run(files, use)
 
 
+def test_turn_is_compared_with_the_last_one_that_reached_an_upstream(tmp_path: Path) -> None:
+    first, refused, third = agent_session()[0], agent_session()[1], agent_session()[1]
+    request, end = refused.lines_of(ClientRequestLine)[0], refused.lines_of(EndLine)[0]
+    end.exchange.update(status=429, outcome="refused", attempts=0)
+    third.lines[0] = msgspec.structs.replace(
+        third.lines_of(ClientRequestLine)[0], id=IDS[2], time="2026-03-04T05:09:00.000000+00:00"
+    )
+    write_captures(tmp_path, [first, CapturedExchange([request, end]), third])
+    source = CaptureFiles([str(tmp_path)])
+    source.read_new_files()
+
+    async def use(get: Get) -> None:
+        assert (await get_json(get, f"exchanges/{IDS[1]}/cache"))["problem"] == "no request was sent to an upstream"
+        for _ in range(2):  # the second time from memory
+            cache = await get_json(get, f"exchanges/{IDS[2]}/cache")
+            assert (cache["previous"], cache["report"].get("prefix_break")) == (IDS[0], None)
+
+    run(source, use)
+
+
 def test_timeline_has_the_events_that_explain_prints(files: CaptureFiles, tmp_path: Path) -> None:
     """The page and `translate --trace` show the same events: both are those of one translator."""
 

@@ -22,14 +22,13 @@ from interlingua.captures.capture_format import (
     ClientRequestLine,
     EndLine,
     FindingsLine,
-    RouteFacts,
     UpstreamRequestLine,
 )
 from interlingua.captures.capture_replay import ReplayedReply, ReplyReplay, describe_outcome, replay_reply
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.dialects.registry import list_dialects
-from interlingua.errors import InterlinguaError
+from interlingua.errors import BadInput, InterlinguaError
 from interlingua.events import Finding
 from interlingua.gateway.inspector.exchange_source import ExchangeSource, UnknownExchange
 from interlingua.inspection.exchange_summary import ExchangeSummary, SummarizedExchange
@@ -48,6 +47,8 @@ from interlingua.wires import WIRES
 __all__ = ["Analyses", "Attempt", "ExchangeDetail", "PageInfo", "TurnCache", "versions"]
 
 MAX_KEPT_EXCHANGES = 8
+MAX_KEPT_REPORTS = 5000
+"""Reports about the prompt cache. A long conversation takes seconds to compare."""
 MESSAGES_PER_LINE = 100
 """Messages of a timeline in one line of the response: a page shows the first ones while the others are computed."""
 MAX_SEARCHED = 5000
@@ -103,8 +104,9 @@ class TurnCache(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     previous: str = ""
+    """Id of the turn that it is compared with: the last one before it that reached an upstream."""
     report: CacheReport | None = None
-    """None for the first turn of a conversation, and for turns that cannot be compared."""
+    """None for the first turn that reached an upstream, and for turns that cannot be compared."""
     problem: str = ""
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -119,6 +121,7 @@ class Analyses:
         self._lock = threading.Lock()
         self._loaded: OrderedDict[str, CapturedExchange] = OrderedDict()
         self._replies: OrderedDict[str, ReplayedReply] = OrderedDict()
+        self._reports: OrderedDict[tuple[str, str], CacheReport] = OrderedDict()
         self._sessions: tuple[int, list[Session]] | None = None
 
     def info(self) -> PageInfo:
@@ -279,34 +282,54 @@ class Analyses:
         _, thread, index = self._find_turn(id)
         input_tokens, cached_tokens = _reported_usage(self._source.find_summary(id).summary)
         cache = TurnCache(id=id, input_tokens=input_tokens, cached_tokens=cached_tokens)
-        if thread is None or index <= 0:
+        earlier = thread.turns[:index] if thread is not None else []
+        if not earlier:
             return cache
-        cache = msgspec.structs.replace(cache, previous=thread.turns[index - 1].id)
         try:
-            before, after = (self._turn_requests(one) for one in (cache.previous, id))
+            if not self._has_asked(id):
+                return msgspec.structs.replace(cache, problem="no request was sent to an upstream")
+            previous = next((turn.id for turn in reversed(earlier) if self._has_asked(turn.id)), "")
+            if not previous:
+                return cache
+            return msgspec.structs.replace(cache, previous=previous, report=self._cache_report(previous, id))
         except InterlinguaError as error:
             return msgspec.structs.replace(cache, problem=str(error))
-        if before is None or after is None:
-            return msgspec.structs.replace(cache, problem="no request was sent to an upstream")
-        asked = self.load(id).lines_of(UpstreamRequestLine)
-        report = compare_turns(before, after, _Translation(after.client_wire, asked[-1].route).run)
-        return msgspec.structs.replace(cache, report=report)
 
-    def _turn_requests(self, id: str) -> TurnRequests | None:
+    def _has_asked(self, id: str) -> bool:
+        """Return whether an exchange has sent a request to an upstream."""
+        return self._source.find_summary(id).summary.attempts > 0
+
+    def _cache_report(self, previous: str, id: str) -> CacheReport:
+        """Return what a turn can reuse of an earlier one. Raises InterlinguaError if that is not known."""
+        with self._lock:
+            kept = self._reports.get((previous, id))
+        if kept is not None:
+            return kept
+        report = compare_turns(self._turn_requests(previous), self._turn_requests(id), _translate)
+        if self.load(id).lines_of(EndLine):  # it does not change any more
+            with self._lock:
+                self._reports[previous, id] = report
+                while len(self._reports) > MAX_KEPT_REPORTS:
+                    self._reports.popitem(last=False)
+        return report
+
+    def _turn_requests(self, id: str) -> TurnRequests:
         captured = self.load(id)
         input_tokens, cached_tokens = _reported_usage(self._source.find_summary(id).summary)
         requests, asked = captured.lines_of(ClientRequestLine), captured.lines_of(UpstreamRequestLine)
         if not requests or not asked:
-            return None
+            raise BadInput(f"the request of {id} is not recorded", "its capture may be incomplete")
         route = asked[-1].route
         return TurnRequests(
             client_wire=requests[0].wire,
             client_body=requests[0].data,
             upstream_wire=route.wire if route else requests[0].wire,
             upstream_body=asked[-1].data,
+            upstream=route.upstream if route else "",
+            model=route.model if route else "",
+            profile=route.profile if route else "",
             cached_tokens=cached_tokens,
             input_tokens=input_tokens,
-            model=route.model if route else "",
         )
 
     def thread_cache(self, id: str) -> list[TurnCache]:
@@ -315,26 +338,18 @@ class Analyses:
         return [self.cache(turn.id) for turn in thread.turns] if thread is not None else []
 
 
-class _Translation:
-    """Translation of requests of one client for one upstream, with the code of now."""
-
-    def __init__(self, wire: str, route: RouteFacts | None) -> None:
-        self._wire = wire
-        self._route = route
-
-    def run(self, body: bytes) -> bytes | None:
-        route = self._route
-        decoded = read_full_object(body.decode("utf-8", "replace"))
-        if decoded is None:
-            return None
-        target, model = (route.wire, route.model or None) if route else (self._wire, None)
-        try:
-            prepared = prepare_request(
-                decoded, self._wire, target, model, route.profile or None if route else None, Options()
-            )
-        except InterlinguaError:
-            return None
-        return encode_json(prepared.body)
+def _translate(body: bytes, turn: TurnRequests) -> bytes | None:
+    """Translate a client's request as the gateway has translated that of a turn. Return None if it cannot be."""
+    decoded = read_full_object(body.decode("utf-8", "replace"))
+    if decoded is None:
+        return None
+    try:
+        prepared = prepare_request(
+            decoded, turn.client_wire, turn.upstream_wire, turn.model or None, turn.profile or None, Options()
+        )
+    except InterlinguaError:
+        return None
+    return encode_json(prepared.body)
 
 
 def versions() -> dict[str, str]:
