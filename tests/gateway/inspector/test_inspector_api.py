@@ -119,6 +119,10 @@ def test_lists(files: CaptureFiles) -> None:
         assert "kimi_k2" in info["dialects"]
         assert await get_json(get, "search?text=CART.total") != []
         assert await get_json(get, "search?text=nowhere-to-be-found") == []
+        files.changes.add(IDS[4])
+        version = files.changes.version
+        files.changes.add(IDS[1])
+        assert await get_json(get, f"search?text=checkout&since={version}") == [IDS[1]]
 
     run(files, use)
 

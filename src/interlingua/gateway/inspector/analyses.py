@@ -31,7 +31,7 @@ from interlingua.dialects.registry import list_dialects
 from interlingua.errors import BadInput, InterlinguaError
 from interlingua.events import Finding
 from interlingua.gateway.inspector.exchange_source import ExchangeSource, UnknownExchange
-from interlingua.inspection.exchange_summary import ExchangeSummary, SummarizedExchange
+from interlingua.inspection.exchange_summary import ExchangeSummary
 from interlingua.inspection.finding_help import FindingHelp, finding_help
 from interlingua.inspection.numbers import Numbers, count_exchanges
 from interlingua.inspection.prompt_cache import CacheReport, TurnRequests, compare_turns
@@ -51,8 +51,10 @@ MAX_KEPT_REPORTS = 5000
 """Reports about the prompt cache. A long conversation takes seconds to compare."""
 MESSAGES_PER_LINE = 100
 """Messages of a timeline in one line of the response: a page shows the first ones while the others are computed."""
+OPEN_OUTCOME = "open: the reply is still arriving"
 MAX_SEARCHED = 5000
 """Exchanges that are searched for a text: the newest ones."""
+MAX_SHOWN_PROBLEMS = 100
 
 
 class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +65,6 @@ class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
     dialects: list[str]
     wires: list[str]
     findings: dict[str, FindingHelp]
-    problems: list[str]
-    """Files that could not be read."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -131,8 +131,12 @@ class Analyses:
             dialects=[dialect.name for dialect in list_dialects()],
             wires=list(WIRES),
             findings=finding_help(),
-            problems=self._problems[:100],
         )
+
+    @property
+    def problems(self) -> list[str]:
+        """Files that could not be read."""
+        return self._problems[:MAX_SHOWN_PROBLEMS]
 
     # ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,14 +170,21 @@ class Analyses:
         """Return the numbers of the exchanges whose fields have these values."""
         return count_exchanges(one for one in self.list_summaries() if _matches(one, filters))
 
-    def search(self, text: str) -> list[str]:
-        """Return the ids of the exchanges in which this text occurs, in a request or a reply."""
-        newest = sorted(self._source.list_exchanges(), key=lambda one: -one.summary.time)[:MAX_SEARCHED]
-        return [one.summary.id for one in newest if self._contains(one, text)]
+    def search(self, text: str, ids: list[str] | None = None) -> list[str]:
+        """Return the ids of the exchanges in which this text occurs, in a request or a reply.
 
-    def _contains(self, summarized: SummarizedExchange, text: str) -> bool:
+        Args:
+            text: The text.
+            ids: The exchanges to search. None: all.
+        """
+        if ids is None:
+            newest = sorted(self._source.list_exchanges(), key=lambda one: -one.summary.time)
+            ids = [one.summary.id for one in newest]
+        return [id for id in ids[:MAX_SEARCHED] if self._contains(id, text)]
+
+    def _contains(self, id: str, text: str) -> bool:
         try:
-            return contains_text(self._source.load(summarized.summary.id), text)
+            return contains_text(self._source.load(id), text)
         except InterlinguaError:
             return False
 
@@ -186,7 +197,7 @@ class Analyses:
                 self._loaded.move_to_end(id)
                 return self._loaded[id]
         captured = self._source.load(id)
-        if captured.lines_of(EndLine):  # it does not change any more
+        if _has_ended(captured):  # it does not change any more
             with self._lock:
                 self._loaded[id] = captured
                 while len(self._loaded) > MAX_KEPT_EXCHANGES:
@@ -199,7 +210,7 @@ class Analyses:
         turns = thread.turns if thread is not None else []
         return ExchangeDetail(
             summary=summary,
-            outcome=describe_outcome(captured),
+            outcome=OPEN_OUTCOME if self._source.is_live and not _has_ended(captured) else describe_outcome(captured),
             findings=[finding for line in captured.lines_of(FindingsLine) for finding in line.findings],
             attempts=_attempts(captured),
             session=session,
@@ -235,7 +246,7 @@ class Analyses:
         captured = self.load(id)
         replay = apply_changes(plan_known_replay(captured), changes)
         kept = self._kept_reply(id) if changes == Changes() else None
-        running = ReplyReplay(captured, replay)
+        running = ReplyReplay(captured, replay, has_ended=_has_ended(captured))
         events = iter(kept.events) if kept is not None else running.run()
         yield _encode({"source": replay.source, "target": replay.target, "seconds": _end(captured)}) + b"\n"
         messages = build_timeline(events, replay.source)
@@ -249,7 +260,7 @@ class Analyses:
     def _replay(self, id: str, captured: CapturedExchange) -> ReplayedReply:
         reply = self._kept_reply(id)
         if reply is None:
-            reply = replay_reply(captured, plan_known_replay(captured))
+            reply = replay_reply(captured, plan_known_replay(captured), has_ended=_has_ended(captured))
             self._keep_reply(id, captured, reply)
         return reply
 
@@ -262,7 +273,7 @@ class Analyses:
 
     def _keep_reply(self, id: str, captured: CapturedExchange, reply: ReplayedReply) -> None:
         """Keep a reply that does not change any more."""
-        if captured.lines_of(EndLine):
+        if _has_ended(captured):
             with self._lock:
                 self._replies[id] = reply
                 while len(self._replies) > MAX_KEPT_EXCHANGES:
@@ -306,7 +317,7 @@ class Analyses:
         if kept is not None:
             return kept
         report = compare_turns(self._turn_requests(previous), self._turn_requests(id), _translate)
-        if self.load(id).lines_of(EndLine):  # it does not change any more
+        if _has_ended(self.load(id)):  # it does not change any more
             with self._lock:
                 self._reports[previous, id] = report
                 while len(self._reports) > MAX_KEPT_REPORTS:
@@ -384,6 +395,10 @@ def _matches(summary: ExchangeSummary, filters: dict[str, str]) -> bool:
         value in summary.findings if name == "finding" else str(getattr(summary, name, "")) == value
         for name, value in filters.items()
     )
+
+
+def _has_ended(captured: CapturedExchange) -> bool:
+    return bool(captured.lines_of(EndLine))
 
 
 def _end(captured: CapturedExchange) -> float:
