@@ -16,7 +16,9 @@ __all__ = [
     "PNG",
     "agent_session",
     "hostile_exchange",
+    "kimi_call",
     "long_exchange",
+    "section",
     "write_captures",
     "write_scenes",
 ]

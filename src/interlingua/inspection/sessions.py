@@ -218,13 +218,15 @@ class _OpenThread:
 
 
 def group_sessions(exchanges: Iterable[tuple[str, float, str, TurnFacts]]) -> list[Session]:
-    """Group exchanges into sessions, the newest one first.
+    """Group exchanges into sessions, the newest one first. Exchanges without a message of a user belong to none.
 
     Args:
         exchanges: Id, time in seconds since 1970, client, and facts of each exchange.
     """
     threads: dict[tuple[str, str], list[_OpenThread]] = {}
     for id, started, client, facts in sorted(exchanges, key=lambda one: one[1]):
+        if not facts.session and not facts.root:
+            continue
         session = facts.session or f"conversation {facts.root}"
         open_threads = threads.setdefault((session, client), [])
         thread = _find_thread(open_threads, facts)

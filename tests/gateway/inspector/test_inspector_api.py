@@ -114,6 +114,8 @@ def test_lists(files: CaptureFiles) -> None:
         ]
         numbers = await get_json(get, "numbers?upstream_model=moonshotai/kimi-k2.5")
         assert numbers["exchanges"] == 5
+        assert await get_json(get, "numbers?model=moonshotai/kimi-k2.5") == numbers
+        assert (await get_json(get, "numbers?finding=stop-reason"))["exchanges"] == 4
         info = await get_json(get, "info")
         assert info["is_live"] is False
         assert "kimi_k2" in info["dialects"]

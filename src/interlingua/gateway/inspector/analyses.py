@@ -9,7 +9,7 @@ import json
 import platform
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -391,10 +391,17 @@ def _attempts(captured: CapturedExchange) -> list[Attempt]:
 
 
 def _matches(summary: ExchangeSummary, filters: dict[str, str]) -> bool:
-    return all(
-        value in summary.findings if name == "finding" else str(getattr(summary, name, "")) == value
-        for name, value in filters.items()
-    )
+    return all(value in _filter_values(summary, name) for name, value in filters.items())
+
+
+def _filter_values(summary: ExchangeSummary, name: str) -> Collection[str]:
+    match name:
+        case "finding":
+            return summary.findings
+        case "model":  # as in the list: that of the client, if no upstream was asked
+            return (summary.upstream_model or summary.model,)
+        case _:
+            return (str(getattr(summary, name, "")),)
 
 
 def _has_ended(captured: CapturedExchange) -> bool:

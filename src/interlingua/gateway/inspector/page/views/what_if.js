@@ -3,6 +3,7 @@
 import { getJson } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { apiName, plural } from "../lib/format.js";
+import { problemBlock } from "../lib/problem.js";
 import { currentRoute, replaceQuery, routeUrl } from "../lib/router.js";
 import { state } from "../lib/store.js";
 import { partBlock } from "./reply.js";
@@ -12,7 +13,7 @@ const AS_RECORDED = "as recorded";
 /** Create the tab. */
 export function whatIfTab(id, query) {
   const results = h("div", { class: "results", "aria-live": "polite" });
-  const fields = choices().map(([name, label, options, help]) => createField(name, label, options, help, query[`if-${name}`] ?? ""));
+  const fields = choices().map(([name, label, options]) => createField(name, label, options, query[`if-${name}`] ?? ""));
   const prefill = h("input", { type: "text", id: "if-prefill", value: query["if-prefill"] ?? "", placeholder: "<think>", spellcheck: "false" });
   const open = h("a", { class: "button", href: "#" }, "Open its timeline");
   const form = h(
@@ -41,7 +42,7 @@ export function whatIfTab(id, query) {
       const result = await getJson(`exchanges/${encodeURIComponent(id)}/what-if`, wanted);
       if (own === number) show(result, Object.keys(wanted).length > 0);
     } catch (error) {
-      if (own === number) replace(results, h("div", { class: "empty" }, h("h3", {}, "This cannot be translated"), h("p", {}, error.message, " ", error.hint ?? "")));
+      if (own === number) replace(results, problemBlock("This cannot be translated", error));
     }
   }
 
@@ -70,7 +71,7 @@ function choices() {
   ];
 }
 
-function createField(name, label, options, help, value) {
+function createField(name, label, options, value) {
   const select = h("select", { id: `if-${name}` }, h("option", { value: "" }, AS_RECORDED), options.map(([option, title]) => h("option", { value: option, selected: option === value }, title)));
   return { name, select, element: h("div", { class: "field" }, h("label", { for: `if-${name}` }, label), select) };
 }
