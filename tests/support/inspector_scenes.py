@@ -15,6 +15,7 @@ __all__ = [
     "HOSTILE_TEXT",
     "PNG",
     "agent_session",
+    "agent_turn",
     "hostile_exchange",
     "kimi_call",
     "long_exchange",

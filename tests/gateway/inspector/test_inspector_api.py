@@ -16,18 +16,34 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from interlingua.captures.capture_format import CapturedExchange, ClientRequestLine, EndLine, SentLine, decode_capture
+from interlingua.captures.capture_format import (
+    CapturedExchange,
+    ClientRequestLine,
+    EndLine,
+    SentLine,
+    decode_capture,
+    encode_capture,
+)
 from interlingua.captures.capture_replay import plan_replay, replay_reply
 from interlingua.cassettes import read_cassette, translate_recording
 from interlingua.cli import main
 from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.capture_files import CaptureFiles
+from interlingua.gateway.inspector.exchange_export import EXPORTS
 from interlingua.gateway.inspector.html_export import bundle_modules, export_page
 from interlingua.gateway.inspector.http_api import make_inspector_app
 from interlingua.gateway.inspector.page_access import PageAccess, page_key
 from interlingua.gateway.settings.schema import Inspect, Settings
 from interlingua.trace import decode_trace
-from tests.support.inspector_scenes import HOSTILE_TEXT, agent_session, hostile_exchange, write_captures
+from tests.support.inspector_scenes import (
+    HOSTILE_TEXT,
+    agent_session,
+    agent_turn,
+    hostile_exchange,
+    kimi_call,
+    section,
+    write_captures,
+)
 
 IDS = [f"req_{number:032x}" for number in range(1, 6)]
 HOSTILE_ID = "req_" + "f" * 32
@@ -259,6 +275,31 @@ def test_exchange_without_a_reply_is_no_error_in_the_console(tmp_path: Path) -> 
 
     source = CaptureFiles([str(tmp_path)])
     source.read_new_files()
+    run(source, use)
+
+
+def test_secret_that_a_model_writes_token_by_token_is_shown_nowhere(tmp_path: Path) -> None:
+    key = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx"
+    reply = f"The key is {key}." + section(kimi_call("run", 0, json.dumps({"command": f"curl {key}"})))
+    captured = agent_turn(1, [{"role": "user", "content": "hi"}], reply, "06:07.000000")
+    assert key not in encode_capture(captured).decode(), "it is in no chunk"
+    write_captures(tmp_path, [captured])
+    source = CaptureFiles([str(tmp_path)])
+    source.read_new_files()
+
+    async def use(get: Get) -> None:
+        timeline = await (await get(f"/api/exchanges/{IDS[0]}/reply")).text()
+        messages = [message for line in timeline.splitlines() if line[0] == "[" for message in json.loads(line)]
+        steps = [step["event"] for message in messages for step in message.get("steps", ())]
+        events = [step["event"] for step in steps if "event" in step]
+        joined = "".join(event.get("text", "") for event in events)
+        assert "The key is ***." in joined
+        assert '"curl ***"' in joined
+        for path in ("what-if", *(f"export/{format}" for format in EXPORTS)):
+            assert key not in await (await get(f"/api/exchanges/{IDS[0]}/{path}")).text(), path
+        what_if = await get_json(get, f"exchanges/{IDS[0]}/what-if")
+        assert what_if["recorded"]["parts"][0]["text"] == what_if["unchanged"]["parts"][0]["text"] == "The key is ***."
+
     run(source, use)
 
 
