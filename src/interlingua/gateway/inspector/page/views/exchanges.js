@@ -2,7 +2,7 @@
 
 import { getJson } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
-import { count, dateAndTime, duration, isToday, plural, rem, timeOfList, visible } from "../lib/format.js";
+import { count, dateAndTime, duration, isToday, plural, rem, timeOfDay, timeOfList, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
 import { whenReleased } from "../lib/pointer.js";
 import { emptyBlock } from "../lib/problem.js";
@@ -234,7 +234,7 @@ export function exchangesView(route) {
       h(
         "span",
         { role: "cell", class: "c-facts" },
-        h("time", {}, timeOfList(one.time)),
+        h("time", { title: dateAndTime(one.time) }, openId() ? timeOfDay(one.time) : timeOfList(one.time)),
         h("span", { class: "mono" }, modelOf(one)),
         one.calls ? h("span", { class: "badge call" }, plural(one.calls, "call")) : null,
         Object.keys(one.findings ?? {}).length ? findingBadge(one) : null,
