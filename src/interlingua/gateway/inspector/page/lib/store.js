@@ -21,6 +21,21 @@ export function subscribe(listener) {
   return () => listeners.delete(listener);
 }
 
+/** Call the function after changes, but not more often than once in this time. Returns a function that stops it. */
+export function subscribeSlowly(listener, milliseconds) {
+  let timer = 0;
+  const unsubscribe = subscribe(() => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      listener();
+    }, milliseconds);
+  });
+  return () => {
+    clearTimeout(timer);
+    unsubscribe();
+  };
+}
+
 function notify() {
   sorted = null;
   whenReleased(tellListeners);

@@ -7,7 +7,7 @@ import { horizontalBars, legendNames, scatterPlot, stackedBars } from "../lib/pl
 import { whenReleased } from "../lib/pointer.js";
 import { emptyBlock, problemBlock } from "../lib/problem.js";
 import { replaceQuery, routeUrl } from "../lib/router.js";
-import { subscribe } from "../lib/store.js";
+import { subscribeSlowly } from "../lib/store.js";
 import { createFacets } from "./filter_bar.js";
 
 const RELOAD_MILLISECONDS = 2000;
@@ -19,7 +19,6 @@ export function numbersView(route) {
   const cards = h("div", { class: "cards" });
   const facets = createFacets(FACETS, () => filters, setFilters);
   const element = h("div", { class: "scroll-area numbers", tabindex: "0", role: "region", "aria-label": "Numbers" }, h("div", { class: "numbers-head" }, h("h2", {}, "Numbers"), facets.element), cards);
-  let timer = 0;
 
   function setFilters(next) {
     filters = next;
@@ -64,13 +63,7 @@ export function numbersView(route) {
     );
   }
 
-  const unsubscribe = subscribe(() => {
-    if (timer) return;
-    timer = setTimeout(() => {
-      timer = 0;
-      load();
-    }, RELOAD_MILLISECONDS);
-  });
+  const unsubscribe = subscribeSlowly(load, RELOAD_MILLISECONDS);
   load();
 
   return {
@@ -79,7 +72,6 @@ export function numbersView(route) {
       setFilters(next.query);
     },
     stop() {
-      clearTimeout(timer);
       unsubscribe();
     },
   };

@@ -6,7 +6,7 @@ import { count, dateAndTime, duration, plural, visible } from "../lib/format.js"
 import { whenReleased } from "../lib/pointer.js";
 import { emptyBlock, problemBlock } from "../lib/problem.js";
 import { routeUrl } from "../lib/router.js";
-import { findExchange, isFailed, subscribe } from "../lib/store.js";
+import { findExchange, isFailed, subscribeSlowly } from "../lib/store.js";
 import { createScale } from "../lib/time_scale.js";
 import { findingBadge, statusPill } from "./exchange_cells.js";
 import { SEGMENT_NAMES, segmentBar, timeAxis } from "./waterfall.js";
@@ -22,7 +22,6 @@ export function sessionsView(route) {
   const waterfalls = new Map(); // by exchange: {waterfall, isFinal}
   let sessions = [];
   let drawing = 0; // number of the last drawing of a session
-  let timer = 0;
   let isShortened = true;
   let openId = route.parts[1];
 
@@ -146,13 +145,7 @@ export function sessionsView(route) {
     return h("ul", { class: "legend" }, Object.entries(SEGMENT_NAMES).map(([kind, name]) => h("li", { class: `swatch ${kind}` }, name)));
   }
 
-  const unsubscribe = subscribe(() => {
-    if (timer) return;
-    timer = setTimeout(() => {
-      timer = 0;
-      load();
-    }, RELOAD_MILLISECONDS);
-  });
+  const unsubscribe = subscribeSlowly(load, RELOAD_MILLISECONDS);
   load();
 
   return {
@@ -163,7 +156,6 @@ export function sessionsView(route) {
     },
     stop() {
       drawing += 1;
-      clearTimeout(timer);
       unsubscribe();
     },
   };
