@@ -397,6 +397,9 @@ def test_each_kind_of_finding_is_explained() -> None:
     assert explanations.keys() == FINDING_KINDS.keys()
     assert explanations["repaired-arguments"].setting.startswith("arguments: exact")
     assert all(one.irregularity and one.correction for one in explanations.values())
+    assert explanations["cut-short"].severity == "error"
+    assert "max_tokens" in explanations["cut-short"].advice
+    assert explanations["stop-reason"].severity == "info"
 
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 // Cells of exchanges in lists: status, title, findings, tokens, duration.
 
-import { h, icon } from "../lib/dom.js";
+import { h } from "../lib/dom.js";
 import { bytes, count, duration, short, visible } from "../lib/format.js";
 import { isFailed, state, statusName } from "../lib/store.js";
 
@@ -33,14 +33,6 @@ export function statusPill(one) {
 export function statusDot(one) {
   const kind = isFailed(one) ? "bad" : one.outcome === "open" ? "busy" : one.outcome === "ok" ? "good" : "plain";
   return h("span", { class: `dot ${kind}`, role: "img", "aria-label": statusName(one), title: one.error || statusName(one) });
-}
-
-/** Number of the findings of an exchange, with their kinds as its title. */
-export function findingBadge(one) {
-  const kinds = Object.entries(one.findings ?? {});
-  const total = kinds.reduce((sum, [, number]) => sum + number, 0);
-  if (!total) return h("span", { class: "none" }, "–");
-  return h("span", { class: "badge finding", title: kinds.map(([kind, number]) => `${kind}${number > 1 ? ` × ${number}` : ""}`).join(", ") }, icon("flag"), total);
 }
 
 /** Tokens in and out, and how many came from the cache. */

@@ -10,8 +10,9 @@ import { currentRoute, navigate, replaceQuery, routeUrl } from "../lib/router.js
 import { FILTERS, allExchanges, filterExchanges, isFailed, state, subscribe } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
 import { exchangeView } from "./exchange.js";
-import { durationBar, durationText, elapsed, findingBadge, modelOf, returnedChip, statusDot, statusPill, titleOf, tokenCell } from "./exchange_cells.js";
+import { durationBar, durationText, elapsed, modelOf, returnedChip, statusDot, statusPill, titleOf, tokenCell } from "./exchange_cells.js";
 import { createFilterBar } from "./filter_bar.js";
+import { findingBadge } from "./findings.js";
 
 const ROW_HEIGHT = 2.25; // rem
 const COMPACT_ROW_HEIGHT = 3.4;
@@ -219,7 +220,7 @@ export function exchangesView(route) {
       cell("request", returnedChip(one), link(one, titleOf(one))),
       cell("model", h("span", { class: "mono", title: `${one.upstream_model || one.model} at ${one.upstream || "no upstream"}` }, modelOf(one))),
       cell("calls", one.calls ? h("span", { class: "badge call" }, one.calls) : h("span", { class: "none" }, "–")),
-      cell("findings", findingBadge(one)),
+      cell("findings", findingBadge(one.findings) ?? h("span", { class: "none" }, "–")),
       cell("tokens", tokenCell(one)),
       cell("first-byte", duration(one.first_byte)),
       cell("duration", durationBar(one, longest)),
@@ -237,7 +238,7 @@ export function exchangesView(route) {
         h("time", { title: dateAndTime(one.time) }, openId() ? timeOfDay(one.time) : timeOfList(one.time)),
         h("span", { class: "mono" }, modelOf(one)),
         one.calls ? h("span", { class: "badge call" }, plural(one.calls, "call")) : null,
-        Object.keys(one.findings ?? {}).length ? findingBadge(one) : null,
+        findingBadge(one.findings),
         h("span", { class: "quiet" }, durationText(one)),
       ),
     );

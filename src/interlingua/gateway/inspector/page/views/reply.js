@@ -9,8 +9,8 @@ import { addShortcuts } from "../lib/keyboard.js";
 import { whenReleased } from "../lib/pointer.js";
 import { problemBlock } from "../lib/problem.js";
 import { routeUrl } from "../lib/router.js";
-import { state } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
+import { findingChip, findingHelp, severityOf } from "./findings.js";
 import { foldReply, messageKind, stepKind, stepText } from "./reply_state.js";
 import { densityPlot } from "./waterfall.js";
 
@@ -211,7 +211,7 @@ export function replyTab(id, query, getDetail) {
     const choice = step.event.choice ? h("span", { class: "quiet" }, `choice ${step.event.choice}`) : null;
     const isText = text && kind !== "marker" && kind !== "held";
     return [
-      h("span", { class: `chip ${kind}` }, stepLabel(step, kind)),
+      h("span", { class: `chip ${kind}${kind === "finding" ? ` ${severityOf(step.event.finding.kind)}` : ""}` }, stepLabel(step, kind)),
       choice,
       isText && step.event.kind !== "Released" && step.event.event?.event !== "CallStart" ? h("span", { class: "step-text" }, oneLine(text)) : h("span", { class: "step-words" }, oneLine(stepWords(step, kind).slice(0, MAX_BRIEF_CHARS))),
     ];
@@ -376,7 +376,7 @@ export function replyTab(id, query, getDetail) {
     const { event } = step;
     const finding = event.kind === "FindingReported" ? event.finding : null;
     return [
-      finding ? findingHelp(finding) : null,
+      finding ? findingHelp(finding.kind) : null,
       event.kind === "HeldBack" ? h("p", {}, "The client has not received this text yet, because it ", h("b", {}, heldReason(step)), ".") : null,
       sourceList(step),
       h("details", {}, h("summary", {}, "Trace event"), clampedText(JSON.stringify(event, null, 2), { max: MAX_PART_CHARS, props: { class: "code" } })),
@@ -462,13 +462,7 @@ export function replyTab(id, query, getDetail) {
 
   function findingItem(at, place) {
     const { finding } = messages[at].steps[place].event;
-    return h("li", {}, h("button", { type: "button", class: "finding-item", onClick: () => show("steps", at, place) }, h("span", { class: "chip finding" }, finding.kind), h("span", {}, finding.message)), findingHelp(finding));
-  }
-
-  function findingHelp(finding) {
-    const help = state.info?.findings?.[finding.kind];
-    if (!help) return null;
-    return h("p", { class: "finding-help" }, `${capitalize(help.irregularity)}: ${help.correction}. `, help.setting ? [h("b", {}, "Setting: "), h("code", {}, help.setting)] : null);
+    return h("li", {}, h("button", { type: "button", class: "finding-item", onClick: () => show("steps", at, place) }, findingChip(finding.kind), h("span", {}, finding.message)), findingHelp(finding.kind));
   }
 
   function jumpToFinding(step) {
@@ -628,8 +622,4 @@ export function partBlock(part, isTail = false) {
 function rawBlock(data, ranges) {
   const shown = ranges.filter(({ end }) => end <= data.length);
   return clampedText(data.trimEnd(), { ranges: shown, max: MAX_PART_CHARS, props: { class: "raw", tabindex: "0" } });
-}
-
-function capitalize(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -6,7 +6,7 @@ import { clampedText } from "../lib/clamped_text.js";
 import { h, replace } from "../lib/dom.js";
 import { apiName, count, percent, plural, visible } from "../lib/format.js";
 import { problemBlock } from "../lib/problem.js";
-import { state } from "../lib/store.js";
+import { findingChip } from "./findings.js";
 
 const SECTIONS = [
   ["setting", "Settings"],
@@ -118,7 +118,7 @@ function reasons(row) {
     "ul",
     { class: "reasons" },
     (row.reasons ?? []).map((reason) =>
-      h("li", {}, h("span", { class: "pill plain" }, reason.step), " ", reason.words, reason.finding ? [" ", h("span", { class: "chip finding", title: state.info?.findings?.[reason.finding]?.setting ?? "" }, reason.finding)] : null),
+      h("li", {}, h("span", { class: "pill plain" }, reason.step), " ", reason.words, reason.finding ? [" ", findingChip(reason.finding)] : null),
     ),
   );
 }
@@ -129,7 +129,7 @@ function generalFindings(changes) {
     "section",
     { class: "request-section" },
     h("h3", {}, "Findings about the whole request"),
-    h("ul", { class: "plain-list" }, changes.findings.map((finding) => h("li", {}, h("span", { class: "chip finding" }, finding.kind), " ", finding.message))),
+    h("ul", { class: "plain-list" }, changes.findings.map((finding) => h("li", {}, findingChip(finding.kind), " ", finding.message))),
   );
 }
 

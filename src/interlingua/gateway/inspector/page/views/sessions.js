@@ -8,7 +8,8 @@ import { emptyBlock, problemBlock } from "../lib/problem.js";
 import { routeUrl } from "../lib/router.js";
 import { findExchange, isFailed, subscribeSlowly } from "../lib/store.js";
 import { createScale } from "../lib/time_scale.js";
-import { findingBadge, statusPill } from "./exchange_cells.js";
+import { statusPill } from "./exchange_cells.js";
+import { findingBadge } from "./findings.js";
 import { SEGMENT_NAMES, segmentBar, timeAxis } from "./waterfall.js";
 
 const RELOAD_MILLISECONDS = 1500;
@@ -126,7 +127,7 @@ export function sessionsView(route) {
       { class: "lane", onClick: (event) => { if (!event.target.closest("a")) location.hash = href; } },
       h("span", { class: "lane-number" }, number),
       h("a", { href, class: "lane-text", title: visible(one?.title ?? "") }, visible(text)),
-      h("span", { class: "lane-flags" }, hasFailed(one) ? statusPill(one) : null, Object.keys(one?.findings ?? {}).length ? findingBadge(one) : null),
+      h("span", { class: "lane-flags" }, hasFailed(one) ? statusPill(one) : null, findingBadge(one?.findings)),
       h("span", { class: "lane-time" }, duration(one?.seconds)),
       h("div", { class: "lane-track", "data-turn": turn.id }, h("span", { class: "segment pending", style: { left: `${left}%`, width: `max(${width}%, 2px)` } })),
     );

@@ -6,6 +6,7 @@ import { apiName, plural } from "../lib/format.js";
 import { problemBlock } from "../lib/problem.js";
 import { currentRoute, replaceQuery, routeUrl } from "../lib/router.js";
 import { state } from "../lib/store.js";
+import { findingChip } from "./findings.js";
 import { partBlock } from "./reply.js";
 
 const AS_RECORDED = "as recorded";
@@ -87,7 +88,7 @@ function outcomeColumn(title, outcome, base) {
     outcome.problem ? h("p", { class: "problem" }, outcome.problem) : null,
     outcome.failure ? h("p", { class: "problem" }, outcome.failure) : null,
     h("div", { class: "parts" }, outcome.parts.map((part, index) => partWithChange(part, base.parts[index], outcome === base)), base.parts.length > outcome.parts.length ? h("p", { class: "absent" }, `${plural(base.parts.length - outcome.parts.length, "part")} less`) : null),
-    outcome.findings?.length ? h("ul", { class: "plain-list" }, outcome.findings.map((finding) => h("li", {}, h("span", { class: "chip finding" }, finding.kind), " ", finding.message))) : null,
+    outcome.findings?.length ? h("ul", { class: "plain-list" }, outcome.findings.map((finding) => h("li", {}, findingChip(finding.kind), " ", finding.message))) : null,
   );
 }
 
