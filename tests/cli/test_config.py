@@ -15,7 +15,7 @@ import yaml
 
 from docs.generate import EXAMPLE_SETTINGS_PATH, NESTED_SETTINGS
 from interlingua.cli import main
-from interlingua.cli.common.gateway_options import add_options, settings_from_args
+from interlingua.cli.common.gateway_options import add_options, command_line, settings_from_args
 from interlingua.cli.config.schema import struct_field_docs
 from interlingua.errors import UsageError
 from interlingua.gateway.routing.routes import routes_for
@@ -304,6 +304,17 @@ def load_from_options(*argv: str) -> Any:
     parser = argparse.ArgumentParser()
     add_options(parser)
     return settings_from_args(parser.parse_args(argv))
+
+
+def test_options_are_passed_on_to_another_process() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = [action for action in parser._actions if action.dest != "help"]
+    argv = [option.option_strings[0] + ("" if option.nargs == 0 else "=1") for option in options]
+    args = parser.parse_args(argv)
+    assert all(vars(args).values())
+    assert parser.parse_args(command_line(args)) == args
+    assert command_line(parser.parse_args([])) == []
 
 
 @pytest.mark.usefixtures("cli")

@@ -126,6 +126,34 @@ def test_waterfall_shows_retries_fallbacks_and_gaps() -> None:
     assert any(kind == "gap" and end - start == pytest.approx(5.1, abs=0.11) for kind, start, end, _ in segments)
 
 
+def test_waterfall_has_the_time_in_which_a_call_is_held_back() -> None:
+    """Some dialects send a call only when it is complete; in this time the model neither thinks nor writes text."""
+    call = ["<tool_call>", "ls\n", "<arg_key>path</arg_key>", "<arg_value>.", "</arg_value>", "</tool_call>"]
+    reads = chat_stream(["<think>", "Hm.", "</think>", *call])
+    segments = waterfall(capture_exchange(BODY, reads, dialect="glm45", start=0.1, first_byte=0.5, pace=0.1))
+    assert segments[3:] == [
+        ("other", 0.5, 0.6, ""),
+        ("thinking", 0.6, 0.8, ""),
+        ("other", 0.8, 0.9, ""),
+        ("call", 0.9, 1.5, "ls"),
+        ("other", 1.5, 1.6, ""),
+    ]
+
+
+def test_waterfall_of_a_marker_that_is_no_call() -> None:
+    reads = chat_stream(["Write ", "<tool_call>", " and then", " the call."])
+    kinds = [kind for kind, *_ in waterfall(capture_exchange(BODY, reads, dialect="hermes"))]
+    assert kinds == ["prepare", "connect", "wait", "other", "text", "other"]
+
+
+@pytest.mark.parametrize("lines", [3, 4])
+def test_waterfall_of_an_exchange_that_waits(lines: int) -> None:
+    """Nothing has arrived, with or without the status: the attempt has not failed."""
+    captured = capture_exchange(BODY, REPLY, start=0.1, first_byte=0.5)
+    waiting = CapturedExchange(captured.lines[: lines - 1])
+    assert "failed" not in [one.kind for one in build_waterfall(waiting, []).segments]
+
+
 def test_waterfall_of_a_capture_without_upstream() -> None:
     captured = capture_exchange(BODY, REPLY)
     assert build_waterfall(CapturedExchange(captured.lines[:1]), []).segments == []
@@ -369,6 +397,9 @@ def test_each_kind_of_finding_is_explained() -> None:
     assert explanations.keys() == FINDING_KINDS.keys()
     assert explanations["repaired-arguments"].setting.startswith("arguments: exact")
     assert all(one.irregularity and one.correction for one in explanations.values())
+    assert explanations["cut-short"].severity == "error"
+    assert "max_tokens" in explanations["cut-short"].advice
+    assert explanations["stop-reason"].severity == "info"
 
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────────────────────────

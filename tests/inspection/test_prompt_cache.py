@@ -109,7 +109,7 @@ class Scene(NamedTuple):
     def translate(self, body: bytes) -> bytes:
         return encode_json(translate_request(json.loads(body), self.client_wire, self.upstream_wire))
 
-    def try_to_translate(self, body: bytes) -> bytes | None:
+    def try_to_translate(self, body: bytes, turn: TurnRequests) -> bytes | None:  # noqa: ARG002
         try:
             return self.translate(body)
         except (ValueError, InterlinguaError):
@@ -523,6 +523,63 @@ def test_client_change_that_the_gateway_removes_does_not_hide_its_own() -> None:
     found = report_of(CHAT, (encode(first), encode(second)), (encode(upstream_first), encode(upstream_second)))
     assert found.prefix_break is not None
     assert (found.prefix_break.path, found.prefix_break.author) == ("messages[3].content", "gateway")
+
+
+def routed_turn(body: Body, model: str, upstream: str = "local") -> TurnRequests:
+    """Return a turn that the gateway has sent to this model of this upstream."""
+    client = encode(body)
+    return TurnRequests(
+        client_wire="openai-chat",
+        client_body=client,
+        upstream_wire="openai-chat",
+        upstream_body=translate_routed(client, model),
+        upstream=upstream,
+        model=model,
+    )
+
+
+def translate_routed(body: bytes, model: str) -> bytes:
+    return encode_json(translate_request(json.loads(body), "openai-chat", "openai-chat", model=model))
+
+
+@pytest.mark.parametrize(
+    ("client_models", "routes", "path", "author"),
+    [
+        (("demo/a", "demo/b"), (("a", "local"), ("b", "local")), "model", "client"),
+        (("demo/a", "demo/a"), (("a", "local"), ("b", "local")), "model", "gateway"),
+        (("demo/a", "demo/a"), (("a", "local"), ("a", "other")), "upstream", "gateway"),
+        (("demo/a", "other/a"), (("a", "local"), ("a", "other")), "upstream", "client"),
+    ],
+)
+@pytest.mark.parametrize("is_extended", [False, True])
+def test_author_of_another_route_is_named(
+    client_models: tuple[str, str], routes: tuple[tuple[str, str], ...], path: str, author: str, is_extended: bool
+) -> None:
+    bodies = [{**chat_body(), "model": client_models[0]}, {**next_turn(chat_body()), "model": client_models[1]}]
+    if is_extended:  # the client also changes something that is behind the model
+        bodies[1]["messages"][0]["content"] += " Always."
+    previous, current = (routed_turn(body, *route) for body, route in zip(bodies, routes, strict=True))
+    report = compare_turns(previous, current, lambda body, turn: translate_routed(body, turn.model))
+    found = report.prefix_break
+    assert found is not None
+    assert (found.path, found.author) == (path, author), found
+    assert report.shared_tokens == 0
+    assert found.lost_tokens == report.previous_tokens
+
+
+def test_another_api_of_the_client_is_its_change() -> None:
+    client = encode(chat_body()), encode(messages_body())
+    previous, current = (
+        TurnRequests(client_wire=wire, client_body=body, upstream_wire="openai-chat", upstream_body=upstream)
+        for wire, body, upstream in (
+            ("openai-chat", client[0], CHAT.translate(client[0])),
+            ("anthropic-messages", client[1], ACROSS.translate(client[1])),
+        )
+    )
+    found = compare_turns(previous, current, lambda _body, _turn: None).prefix_break
+    assert found is not None
+    assert found.author == "client"
+    assert found.reason == "the client used another API: anthropic-messages after openai-chat"
 
 
 def test_usage_of_the_upstream_is_reported() -> None:

@@ -98,6 +98,13 @@ def test_title_is_the_users_own_text() -> None:
     assert facts({"role": "user", "content": content}).title == "Why did it stop?"
 
 
+def test_title_is_not_the_environment_that_an_agent_describes_in_a_message_of_its_own() -> None:
+    environment = {"role": "user", "content": "<environment_context> <cwd>/work</cwd> </environment_context>"}
+    assert facts(environment, user("Fix it.")).title == "Fix it."
+    assert facts(environment, user("Fix it."), environment).last_text == "Fix it."
+    assert facts(environment).title.startswith("<environment_context>")
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"messages": 5}', b'{"messages": [5, {}]}', b"\xff"])
 def test_bodies_that_are_no_requests_have_facts(body: bytes) -> None:
     assert read_turn_facts({}, body, "messages").title == ""
@@ -106,3 +113,8 @@ def test_bodies_that_are_no_requests_have_facts(body: bytes) -> None:
 def test_newest_session_comes_first() -> None:
     turns = [facts(user("old")), facts(user("new"))]
     assert grouped(*turns) == [[["1"]], [["0"]]]
+
+
+def test_requests_without_a_message_of_a_user_belong_to_no_session() -> None:
+    assert grouped(facts(), facts(user("hi")), facts()) == [[["1"]]]
+    assert grouped(facts(headers={"session-id": "s"})) == [[["0"]]]

@@ -18,7 +18,15 @@ from tests.support.paths import DATA
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["OpenPage", "check_accessibility", "find_chromium", "open_browser", "run_inspect", "wait_until"]
+__all__ = [
+    "OpenPage",
+    "check_accessibility",
+    "find_chromium",
+    "open_browser",
+    "open_page",
+    "run_inspect",
+    "wait_until",
+]
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (

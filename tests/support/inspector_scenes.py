@@ -15,8 +15,11 @@ __all__ = [
     "HOSTILE_TEXT",
     "PNG",
     "agent_session",
+    "agent_turn",
     "hostile_exchange",
+    "kimi_call",
     "long_exchange",
+    "section",
     "write_captures",
     "write_scenes",
 ]

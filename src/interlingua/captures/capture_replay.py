@@ -130,9 +130,16 @@ def plan_replay(captured: CapturedExchange, name: str) -> CaptureReplay:
 
 
 class ReplyReplay:
-    """Translation of a captured reply, read by read."""
+    """Translation of a captured reply, read by read.
 
-    def __init__(self, captured: CapturedExchange, replay: CaptureReplay) -> None:
+    Args:
+        captured: The exchange.
+        replay: How its reply is translated.
+        has_ended: False if the reply is still arriving: then its end is not translated.
+    """
+
+    def __init__(self, captured: CapturedExchange, replay: CaptureReplay, *, has_ended: bool = True) -> None:
+        self._has_ended = has_ended
         self._reads = captured.received
         self._at = 0.0
         self._events: list[TimedEvent] = []
@@ -163,7 +170,8 @@ class ReplyReplay:
             self._sent.append(self._receiver.feed(line.data))
             yield from self._events[position:]
             position = len(self._events)
-        self._sent.append(self._receiver.close())
+        if self._has_ended:
+            self._sent.append(self._receiver.close())
         yield from self._events[position:]
 
     def result(self) -> ReplayedReply:
@@ -173,9 +181,9 @@ class ReplyReplay:
         return ReplayedReply(self._events, b"".join(self._sent), findings, dialect)
 
 
-def replay_reply(captured: CapturedExchange, replay: CaptureReplay) -> ReplayedReply:
-    """Translate the reply, and return what happened."""
-    running = ReplyReplay(captured, replay)
+def replay_reply(captured: CapturedExchange, replay: CaptureReplay, *, has_ended: bool = True) -> ReplayedReply:
+    """Translate the reply, and return what happened. `has_ended`: False if it is still arriving."""
+    running = ReplyReplay(captured, replay, has_ended=has_ended)
     for _ in running.run():
         pass
     return running.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from interlingua.cassettes.recorded_exchange import RecordedExchange, read_meaning_of
-from interlingua.cassettes.reply_meaning import describe_changes
+from interlingua.cassettes.reply_meaning import ReplyMeaning, describe_changes
 from interlingua.cassettes.request_meaning import read_request_meaning
 from interlingua.errors import InterlinguaError
 from interlingua.wires import WIRES
@@ -27,12 +27,26 @@ def find_problems(exchange: RecordedExchange) -> list[str]:
     for wire in WIRES:
         for stream in (True, False):
             try:
-                changes = describe_changes(current, read_meaning_of(exchange, wire, stream=stream))
+                other = read_meaning_of(exchange, wire, stream=stream)
+                changes = describe_changes(_comparable(current, stream=stream), _comparable(other, stream=stream))
             except InterlinguaError as error:
                 changes = [str(error)]
             form = "as a stream" if stream else "whole"
             problems += [f"{wire}, {form}: {change}" for change in changes]
     return problems
+
+
+def _comparable(meaning: ReplyMeaning, *, stream: bool) -> ReplyMeaning:
+    """Return what every wire can carry: a whole reply that has failed has only its error, and whether a call is
+    complete cannot be said if its arguments are no object.
+    """
+    if meaning.error and not stream:
+        return ReplyMeaning(error=meaning.error)
+    calls = [
+        call if isinstance(call.arguments, dict) else msgspec.structs.replace(call, complete=True)
+        for call in meaning.calls
+    ]
+    return msgspec.structs.replace(meaning, calls=calls)
 
 
 def update_meaning(exchange: RecordedExchange) -> RecordedExchange:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlingua.cassettes.request_meaning import RequestMeaning
+from interlingua.common.text_difference import common_prefix_length
 
 __all__ = ["describe_differences", "distance"]
 
@@ -59,7 +60,7 @@ def _differences(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[str]:
 
 def _text_difference(label: str, here: str, recorded: str) -> str:
     """Describe the first difference of two long texts, with what precedes it."""
-    start = _common_prefix(here, recorded)
+    start = common_prefix_length(here, recorded)
     line = here.count("\n", 0, start) + 1
     place = f"line {line}" if "\n" in here or "\n" in recorded else f"character {start + 1}"
     begin = max(start - CONTEXT_CHARS, here.rfind("\n", 0, start) + 1)
@@ -84,21 +85,9 @@ def _quote(text: str) -> str:
     return text if is_json else f"“{text}”"
 
 
-def _common_prefix(a: str, b: str) -> int:
-    """Return the length of the common beginning of two texts, found by halves: texts may be long."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def _span(a: str, b: str) -> int:
     """Return the number of characters between the common beginning and the common end of two texts."""
-    start = _common_prefix(a, b)
+    start = common_prefix_length(a, b)
     rest_a, rest_b = a[start:], b[start:]
-    end = _common_prefix(rest_a[::-1], rest_b[::-1])
+    end = common_prefix_length(rest_a[::-1], rest_b[::-1])
     return max(len(rest_a), len(rest_b)) - end

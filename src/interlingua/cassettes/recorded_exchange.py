@@ -15,6 +15,7 @@ import msgspec
 from interlingua.cassettes.reply_meaning import ReplyMeaning, read_meaning
 from interlingua.cassettes.request_meaning import check_depth
 from interlingua.common.redaction import Redactor
+from interlingua.common.split_secrets import redact_split_secrets
 from interlingua.core.options import ArgumentsPolicy, Delivery, Options, ReasoningPolicy
 from interlingua.core.request import Request
 from interlingua.errors import BadInput
@@ -172,7 +173,7 @@ def record_exchange(
     check_depth(body)
     request = RecordedRequest(wire=wire, body=redact_body(body, redactor))
     request.read()
-    redacted = redactor.redact_bytes(received)
+    redacted = redact_split_secrets(redactor.redact_bytes(received), redactor)
     reply = RecordedReply(
         body=redacted,
         pieces=_scale_pieces(pieces, len(received), len(redacted)),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from interlingua.client.accumulator import Accumulator
-from interlingua.common.jsontext.codec import is_deeper_than, read_json, write_json
+from interlingua.common.jsontext.codec import is_deeper_than, read_json, unwrap_invalid_arguments, write_json
 from interlingua.core.reply import Reply
 
 __all__ = ["MAX_DEPTH", "CallMeaning", "ReplyMeaning", "describe_changes", "read_meaning"]
@@ -58,7 +58,10 @@ def _meaning(reply: Reply) -> ReplyMeaning:
 
 
 def _arguments(text: str) -> Any:
-    value = read_json(text, dict[str, Any])
+    text = unwrap_invalid_arguments(text)  # whole replies of Anthropic have a wrapper around what is not an object
+    value: dict[str, Any] | list[Any] | None = read_json(text, dict[str, Any])
+    if value is None:
+        value = read_json(text, list[Any])
     return text if value is None or is_deeper_than(value, MAX_DEPTH) else value
 
 

@@ -40,6 +40,8 @@ Ctrl-C ends it.
 """
 HOST = "127.0.0.1"
 KEY_BYTES = 16
+MAX_PRINTED_PROBLEMS = 10
+"""Number of files that are no captures whose problems are printed at once."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +57,6 @@ def run(args: argparse.Namespace) -> None:
     listener = _bind(args.port)
     key = secrets.token_urlsafe(KEY_BYTES)
     url = f"http://{HOST}:{listener.getsockname()[1]}{BASE_PATH}/"
-    console.print_stderr(f"interlingua: {len(files)} capture{'' if len(files) == 1 else 's'}")
     console.write(f"{url}#key={key}\n".encode())
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(args.captures, listener, key, "" if args.no_browser else f"{url}#key={key}"))
@@ -66,6 +67,7 @@ def _bind(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen()  # the URL is printed before the server runs
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"cannot listen on {HOST}:{port}: {reason}", "choose another port with --port") from error
@@ -83,7 +85,7 @@ async def _serve(paths: list[str], listener: socket.socket, key: str, browser_ur
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     await web.SockSite(runner, listener).start()
-    watcher = asyncio.create_task(source.watch())
+    watcher = asyncio.create_task(source.watch(_FileReport(source).print_news))
     if browser_url:
         await asyncio.to_thread(_open_browser, browser_url)
     try:
@@ -91,6 +93,27 @@ async def _serve(paths: list[str], listener: socket.socket, key: str, browser_ur
     finally:
         watcher.cancel()
         await runner.cleanup()
+
+
+class _FileReport:
+    """Report of the files that were read, on stderr: how many captures at first, and each file that is none."""
+
+    def __init__(self, source: CaptureFiles) -> None:
+        self._source = source
+        self._is_first = True
+        self._reported = 0
+
+    def print_news(self) -> None:
+        if self._is_first:
+            count = len(self._source.list_exchanges())
+            console.print_stderr(f"interlingua: {count} capture{'' if count == 1 else 's'}")
+            self._is_first = False
+        problems = self._source.problems[self._reported :]
+        self._reported += len(problems)
+        for problem in problems[:MAX_PRINTED_PROBLEMS]:
+            console.print_stderr(f"interlingua: left out: {console.printable(problem)}")
+        if len(problems) > MAX_PRINTED_PROBLEMS:
+            console.print_stderr(f"interlingua: and {len(problems) - MAX_PRINTED_PROBLEMS} more files left out")
 
 
 def _open_browser(url: str) -> None:

@@ -101,6 +101,17 @@ class Redactor:
             data = data.replace(form, REDACTED.encode())
         return _replace_spans(data, _find_secret_spans(data))
 
+    def find_spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return the spans of the secrets, in order and without overlaps."""
+        known = [match.span() for form in self._forms for match in re.finditer(re.escape(form), data)]
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted([*known, *_find_secret_spans(data)]):
+            if spans and start < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((start, end))
+        return spans
+
     def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: self._redact_field(name, value) for name, value in headers.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from interlingua.core.finding_severity import Severity, advice_for, severity_of
 from interlingua.core.findings import FINDING_KINDS
 
 __all__ = ["FindingHelp", "finding_help"]
@@ -67,6 +68,9 @@ class FindingHelp(msgspec.Struct, frozen=True, omit_defaults=True):
 
     irregularity: str
     correction: str
+    severity: Severity
+    advice: str = ""
+    """What a user can do about it; "" if it is harmless."""
     setting: str = ""
     """Setting of the gateway that changes it; "" if there is none."""
 
@@ -76,5 +80,7 @@ def finding_help() -> dict[str, FindingHelp]:
     explanations: dict[str, FindingHelp] = {}
     for kind, words in FINDING_KINDS.items():
         irregularity, _, correction = words.rpartition(": ")
-        explanations[kind] = FindingHelp(irregularity or correction, correction, _SETTINGS.get(kind, ""))
+        explanations[kind] = FindingHelp(
+            irregularity or correction, correction, severity_of(kind), advice_for(kind), _SETTINGS.get(kind, "")
+        )
     return explanations

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from interlingua.common.text_difference import common_prefix_length
+
 __all__ = ["SNIPPET_CHARS", "Difference", "DifferenceKind", "RawNumber", "decode_exactly", "first_difference"]
 
 SNIPPET_CHARS = 80
@@ -105,7 +107,7 @@ def _compare_scalars(before: Any, after: Any, path: str) -> Difference | None:
 def _compare_texts(before: str, after: str, path: str) -> Difference | None:
     if before == after:
         return None
-    offset = _common_length(before, after)
+    offset = common_prefix_length(before, after)
     start = max(offset - SNIPPET_BEFORE_CHARS, 0)
     snippets = (text[start : start + SNIPPET_CHARS] for text in (before, after))
     return Difference(path, _text_kind(before, after, path), offset, *snippets)
@@ -178,18 +180,6 @@ def _compare_lists(
     if len(after) > len(before):
         return Difference(f"{path}[{len(before)}]", "extended", None, "", _snippet(after[len(before)]))
     return None
-
-
-def _common_length(before: str, after: str) -> int:
-    """Return the number of equal characters at the start."""
-    low, high = 0, min(len(before), len(after))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if before[low:middle] == after[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _join(path: str, key: str) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from interlingua.common.jsontext.codec import read_json
 from interlingua.inspection.json_difference import (
     SNIPPET_CHARS,
     Difference,
@@ -32,9 +33,6 @@ from interlingua.wires import get_wire
 __all__ = ["Author", "CacheReport", "PrefixBreak", "TurnRequests", "compare_turns"]
 
 Author: TypeAlias = Literal["client", "gateway"]
-Translate: TypeAlias = Callable[[bytes], bytes | None]
-"""Translates a client's request for the upstream, as the gateway did; None if it cannot be translated."""
-
 _TEMPLATE_SETTINGS = (
     "model",
     "chat_template_kwargs",
@@ -68,11 +66,20 @@ class TurnRequests(msgspec.Struct, frozen=True, kw_only=True):
     client_body: bytes
     upstream_wire: str
     upstream_body: bytes
+    upstream: str = ""
+    """Name of the upstream; "" if it is not recorded."""
+    model: str = ""
+    """Model of the upstream."""
+    profile: str = ""
+    """Profile of the upstream; "" if it is not recorded."""
     cached_tokens: int | None = None
     """Tokens that the upstream reported as read from its cache; None if it reported no usage."""
     input_tokens: int | None = None
     """Input tokens that the upstream reported."""
-    model: str = ""
+
+
+Translate: TypeAlias = Callable[[bytes, TurnRequests], bytes | None]
+"""Translates a client's request as the gateway has translated that of a turn; None if it cannot be translated."""
 
 
 class PrefixBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,7 +87,7 @@ class PrefixBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     part: Literal["settings", "tools", "system", "messages", "routing", "cache marks"]
     path: str
-    """Place in the upstream's request, such as `messages[3].content[0].text`."""
+    """Place in the upstream's request, such as `messages[3].content[0].text`; `upstream` if it went to another one."""
     difference: Difference
     author: Author
     reason: str
@@ -113,28 +120,46 @@ def compare_turns(previous: TurnRequests, current: TurnRequests, translate: Tran
     Args:
         previous: The turn before.
         current: The turn.
-        translate: Translates requests of this client for this upstream, with the code and the settings of now.
+        translate: Translates requests of this client with the code of now.
     """
     before = _Prompt(previous.upstream_body, previous.upstream_wire, previous.model)
     after = _Prompt(current.upstream_body, current.upstream_wire, current.model)
     place = before.first_difference(after)
     previous_tokens, total_tokens = before.tokens(), after.tokens()
     shared_tokens = previous_tokens if place is None else before.tokens_before(place)
+    prefix_break: PrefixBreak | None = None
+    if previous.upstream and current.upstream and previous.upstream != current.upstream:
+        shared_tokens = 0
+        prefix_break = _upstream_break(previous, current, previous_tokens)
+    elif place is not None and not _is_continuation(place):
+        prefix_break = _prefix_break(place, previous, current, translate, previous_tokens - shared_tokens)
     return CacheReport(
         shared_tokens=min(shared_tokens, total_tokens),
         previous_tokens=previous_tokens,
         total_tokens=total_tokens,
         cached_tokens=current.cached_tokens,
         input_tokens=current.input_tokens,
-        prefix_break=None
-        if place is None or _is_continuation(place)
-        else _prefix_break(place, previous, current, translate, previous_tokens - shared_tokens),
+        prefix_break=prefix_break,
     )
 
 
 def _is_continuation(place: _Place) -> bool:
     """Return whether the later prompt only adds to the end of the earlier one."""
     return place.is_last and place.difference.kind == "extended"
+
+
+def _upstream_break(previous: TurnRequests, current: TurnRequests, lost_tokens: int) -> PrefixBreak:
+    """Return the break of a turn that another upstream answered, which has a cache of its own."""
+    is_by_client = _client_model(previous) != _client_model(current)
+    return PrefixBreak(
+        part="routing",
+        path="upstream",
+        difference=Difference("", "text", None, previous.upstream, current.upstream),
+        author="client" if is_by_client else "gateway",
+        reason="the client changed model" if is_by_client else "the client asked for the same model in both turns",
+        hint="" if is_by_client else "under Attempts is why the other upstream did not answer",
+        lost_tokens=lost_tokens,
+    )
 
 
 def _prefix_break(
@@ -353,21 +378,31 @@ def _find_author(
     If the client's requests differ, too, its changes are undone and the request is translated once more: the client is
     the author if the difference is gone.
     """
+    if previous.client_wire != current.client_wire:
+        return "client", f"the client used another API: {current.client_wire} after {previous.client_wire}"
     client_place = _client_prompt(previous).first_difference(_client_prompt(current))
     if client_place is None or _is_continuation(client_place):
         return "gateway", "the client sent the same beginning in both turns"
-    translated = [translate(turn.client_body) for turn in (previous, current)]
-    undone = translate(_undo_changes(previous, current))
+    # The client's model chooses the upstream's model and profile.
+    undone_turn = current if _client_model(previous) == _client_model(current) else previous
+    translated = [translate(turn.client_body, turn) for turn in (previous, current)]
+    undone = translate(_undo_changes(previous, current), undone_turn)
     if translated[0] is None or translated[1] is None or undone is None:
         return "client", f"the client changed {client_place.path}; its requests could not be translated once more"
     before, after, without = (
-        _Prompt(body, current.upstream_wire, current.model) for body in (translated[0], translated[1], undone)
+        _Prompt(body, turn.upstream_wire, turn.model)
+        for body, turn in ((translated[0], previous), (translated[1], current), (undone, undone_turn))
     )
     if before.has_same_element(after, place):
         return "gateway", "the client's changes do not lead to this difference"
     if not before.has_same_element(without, place):
         return "gateway", "the difference is still there without the client's changes"
     return "client", f"the client changed {client_place.path}"
+
+
+def _client_model(turn: TurnRequests) -> Any:
+    """Return the model that the client asked for; None if it cannot be read."""
+    return (read_json(turn.client_body, dict[str, msgspec.Raw]) or {}).get("model")
 
 
 def _client_prompt(turn: TurnRequests) -> _Prompt:

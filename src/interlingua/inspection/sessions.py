@@ -125,9 +125,17 @@ def _session_id(headers: Mapping[str, str], body: Mapping[str, msgspec.Raw]) -> 
 
 
 def _first_text(items: Iterable[msgspec.Raw]) -> str:
-    """Return the first text that the user wrote in these messages, on one line; "" if there is none."""
-    decoded = (read_json(item, dict[str, Any]) for item in items)
-    return next((text[:MAX_TITLE_CHARS] for item in decoded if item is not None and (text := _user_text(item))), "")
+    """Return the first text that the user wrote in these messages, on one line; "" if there is none.
+
+    What an agent adds about its environment counts only if there is no other text.
+    """
+    added = ""
+    for item in items:
+        text = _joined_text(read_json(item, dict[str, Any]) or {})
+        if own := _on_one_line(_ANGLE_BLOCK.sub("", text)):
+            return own
+        added = added or _on_one_line(text)
+    return added
 
 
 def _returned_tools(items: list[msgspec.Raw]) -> list[str]:
@@ -167,13 +175,16 @@ def _call_names(item: dict[str, Any]) -> dict[str, str]:
     return {id: name for id, name in calls if isinstance(id, str) and isinstance(name, str)}
 
 
-def _user_text(item: dict[str, Any]) -> str:
-    """Return the user's own text in a message, on one line."""
+def _joined_text(item: dict[str, Any]) -> str:
+    """Return all text of a message."""
     content = item.get("content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
-    joined = "\n".join(text for text in texts if isinstance(text, str))
-    return " ".join((_ANGLE_BLOCK.sub("", joined).strip() or joined).split())
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())[:MAX_TITLE_CHARS]
 
 
 def _digest(item: msgspec.Raw) -> str:
@@ -218,13 +229,15 @@ class _OpenThread:
 
 
 def group_sessions(exchanges: Iterable[tuple[str, float, str, TurnFacts]]) -> list[Session]:
-    """Group exchanges into sessions, the newest one first.
+    """Group exchanges into sessions, the newest one first. Exchanges without a message of a user belong to none.
 
     Args:
         exchanges: Id, time in seconds since 1970, client, and facts of each exchange.
     """
     threads: dict[tuple[str, str], list[_OpenThread]] = {}
     for id, started, client, facts in sorted(exchanges, key=lambda one: one[1]):
+        if not facts.session and not facts.root:
+            continue
         session = facts.session or f"conversation {facts.root}"
         open_threads = threads.setdefault((session, client), [])
         thread = _find_thread(open_threads, facts)

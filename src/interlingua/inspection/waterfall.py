@@ -30,6 +30,14 @@ SegmentKind: TypeAlias = Literal[
 failed: an attempt without a reply. backoff: between two attempts. gap: no data for long. other: no content."""
 MIN_GAP_SECONDS = 1.0
 """Shorter pauses are no gaps."""
+_UNNAMED_CALL: tuple[SegmentKind, str] = ("call", "")
+"""Call whose name has not arrived."""
+_CONTENT_OF_MARKERS: dict[trace.MarkerRole, tuple[SegmentKind, str]] = {
+    "thinking-start": ("thinking", ""),
+    "thinking-end": ("other", ""),
+    "opener": _UNNAMED_CALL,
+}
+"""What the model writes behind a marker. Its text may be held back for long."""
 GAP_FACTOR = 10
 """Pauses that are shorter than this multiple of the usual time between two reads are no gaps, either."""
 
@@ -56,13 +64,16 @@ def build_waterfall(captured: CapturedExchange, events: Iterable[TimedEvent]) ->
     """Return the waterfall. `events`: the trace of the reply; none if it could not be translated."""
     end = captured.lines[-1].at if captured.lines else 0.0
     attempts = _attempts(captured)
+    is_open = bool(captured.lines) and not captured.lines_of(EndLine)
     segments: list[Segment] = []
     position = 0.0
     for number, attempt in enumerate(attempts, 1):
         kind: SegmentKind = "prepare" if number == 1 else "backoff"
         segments.append(Segment(kind, position, attempt.start, attempt.upstream, number))
         is_last = number == len(attempts)
-        segments += attempt.segments(number, is_last)
+        if is_last and is_open and not attempt.reads:
+            attempt.end = end
+        segments += attempt.segments(number, has_reply=is_last and bool(attempt.reads or is_open))
         position = attempt.end
     if attempts and attempts[-1].reads:
         segments += _content_segments(attempts[-1], events, len(attempts))
@@ -81,12 +92,13 @@ class _Attempt(msgspec.Struct):
     answered_at: float | None = None
     reads: list[float] = []
 
-    def segments(self, number: int, is_last: bool) -> list[Segment]:
-        """Return the segments up to the first byte; all of them for an attempt that failed."""
+    def segments(self, number: int, *, has_reply: bool) -> list[Segment]:
+        """Return the segments up to the first byte; all of them for an attempt without a reply."""
         connected = min(self.start + (self.connect_seconds or 0.0), self.end)
         connect = Segment("connect", self.start, connected, self.upstream, number)
-        if is_last and self.reads and self.status < 400:
-            return [connect, Segment("wait", connected, self.reads[0], self.upstream, number)]
+        if has_reply and self.status < 400:
+            first_byte = self.reads[0] if self.reads else self.end
+            return [connect, Segment("wait", connected, first_byte, self.upstream, number)]
         label = f"{self.upstream}: {self.status or 'no response'}"
         return [connect, Segment("failed", connected, self.end, label, number)]
 
@@ -127,13 +139,23 @@ def _content_changes(events: Iterable[TimedEvent]) -> list[tuple[float, SegmentK
     """Return the time, kind and label of each content that differs from the one before."""
     changes: list[tuple[float, SegmentKind, str]] = []
     for timed in events:
+        is_unnamed_call = bool(changes) and changes[-1][1:] == _UNNAMED_CALL
+        if isinstance(timed.event, trace.Released) and is_unnamed_call:
+            changes.pop()  # it was no call
         content = _content(timed.event)
-        if content is not None and (not changes or changes[-1][1:] != content or content[0] == "call"):
+        if content is None or (changes and changes[-1][1:] == content and content[0] != "call"):
+            continue
+        if content[0] == "call" and is_unnamed_call:
+            changes[-1] = (changes[-1][0], *content)
+        else:
             changes.append((timed.at, *content))
     return changes
 
 
 def _content(event: trace.TraceEvent) -> tuple[SegmentKind, str] | None:
+    """Return what the reply consists of from this event on; None if that does not change."""
+    if isinstance(event, trace.MarkerSeen):
+        return _CONTENT_OF_MARKERS.get(event.role)
     if not isinstance(event, trace.EventSent | trace.Passed):
         return None
     match event.event:

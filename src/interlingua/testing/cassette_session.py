@@ -75,6 +75,11 @@ class CassetteSession:
         return list(self._deck.misses)
 
     @property
+    def record_hint(self) -> str:
+        """How to record what is missing."""
+        return self._deck.record_hint
+
+    @property
     def exchanges(self) -> list[RecordedExchange]:
         """All recordings. Those of this session are among them as soon as they are written."""
         return [recording.exchange for recording in self._deck.recordings]

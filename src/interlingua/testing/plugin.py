@@ -67,14 +67,17 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if session is None or call.when != "call" or not session.misses or session.allow_misses:
         return
     report: pytest.TestReport = outcome.get_result()
-    text = "\n\n".join(session.misses) + f"\n{_record_hint()}"
+    text = "\n\n".join(session.misses) + f"\n{session.record_hint}"
     if report.passed:
         report.outcome, report.longrepr = "failed", text
     else:
         report.sections.append(("requests without a recording", text))
 
 
-def _record_hint() -> str:
+def _record_hint(mode: str | None) -> str:
+    """Return the hint for a request without a recording. `mode`: that of the test's marker or configuration."""
+    if mode == "none":
+        return 'this test never records (mode="none"): record the test that the cassette belongs to'
     return f"record it: pytest {MODE_OPTION}=new_episodes; record all anew: pytest {MODE_OPTION}=all"
 
 
@@ -106,7 +109,8 @@ def cassette(
 
     names, options = _marker_options(request.node)
     path = cassette_dir / (names[0] if names else _default_name(request.node))
-    options = {"record_hint": _record_hint(), **cassette_config, **options}
+    options = {**cassette_config, **options}
+    options.setdefault("record_hint", _record_hint(options.get("mode")))
     options["mode"] = _record_mode(request.config, options.get("mode"))
     with use_cassette(path, **options) as session:
         setattr(request.node, _SESSION, session)

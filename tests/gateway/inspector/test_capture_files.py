@@ -70,7 +70,7 @@ def test_copies_of_one_exchange_have_their_own_ids(tmp_path: Path) -> None:
 def test_folder_is_watched(tmp_path: Path) -> None:
     async def use() -> None:
         files = CaptureFiles([str(tmp_path)])
-        watching = asyncio.create_task(files.watch())
+        watching = asyncio.create_task(files.watch(lambda: None))
         await asyncio.sleep(0)
         write_captures(tmp_path, agent_session()[:1])
         async with asyncio.timeout(20):

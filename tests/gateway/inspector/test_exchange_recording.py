@@ -27,6 +27,7 @@ from interlingua.captures.capture_format import (
 from interlingua.errors import BadInput
 from interlingua.events import Finding
 from interlingua.gateway.inspector import exchange_tap
+from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.exchange_archive import ArchivedExchanges, ExchangeArchive
 from interlingua.gateway.inspector.exchange_ring import ExchangeRing
 from interlingua.gateway.inspector.exchange_source import UnknownExchange
@@ -34,6 +35,7 @@ from interlingua.gateway.inspector.exchange_tap import ExchangeTap, InspectorFee
 from interlingua.gateway.inspector.feed_protocol import HelloFrame, encode_frame
 from interlingua.gateway.inspector.feed_receiver import FeedReceiver
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.inspection.what_if import Changes
 from tests.support.captured_exchanges import capture_exchange, chat_stream
 
 SECRET = "correct-horse-battery-42"
@@ -144,6 +146,10 @@ def test_open_exchange_is_shown_while_it_grows(socket_path: str) -> None:
         tap.on_received(b"data: 2\n\n")
         await wait_until(lambda: ring.changes.version > version)
         assert len(ring.load("req_1").lines_of(ReceivedLine)) == 2
+        analyses = Analyses(ring)
+        assert analyses.detail("req_1").outcome == "open: the reply is still arriving"
+        timeline = b"".join(analyses.reply("req_1", Changes()))
+        assert b'"Failure"' not in timeline, "it has not ended"
 
     asyncio.run(with_feed(socket_path, ring, use))
 

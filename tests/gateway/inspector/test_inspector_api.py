@@ -16,18 +16,34 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from interlingua.captures.capture_format import CapturedExchange, ClientRequestLine, EndLine, SentLine, decode_capture
+from interlingua.captures.capture_format import (
+    CapturedExchange,
+    ClientRequestLine,
+    EndLine,
+    SentLine,
+    decode_capture,
+    encode_capture,
+)
 from interlingua.captures.capture_replay import plan_replay, replay_reply
 from interlingua.cassettes import read_cassette, translate_recording
 from interlingua.cli import main
 from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.capture_files import CaptureFiles
+from interlingua.gateway.inspector.exchange_export import EXPORTS
 from interlingua.gateway.inspector.html_export import bundle_modules, export_page
 from interlingua.gateway.inspector.http_api import make_inspector_app
 from interlingua.gateway.inspector.page_access import PageAccess, page_key
 from interlingua.gateway.settings.schema import Inspect, Settings
 from interlingua.trace import decode_trace
-from tests.support.inspector_scenes import HOSTILE_TEXT, agent_session, hostile_exchange, write_captures
+from tests.support.inspector_scenes import (
+    HOSTILE_TEXT,
+    agent_session,
+    agent_turn,
+    hostile_exchange,
+    kimi_call,
+    section,
+    write_captures,
+)
 
 IDS = [f"req_{number:032x}" for number in range(1, 6)]
 HOSTILE_ID = "req_" + "f" * 32
@@ -114,11 +130,17 @@ def test_lists(files: CaptureFiles) -> None:
         ]
         numbers = await get_json(get, "numbers?upstream_model=moonshotai/kimi-k2.5")
         assert numbers["exchanges"] == 5
+        assert await get_json(get, "numbers?model=moonshotai/kimi-k2.5") == numbers
+        assert (await get_json(get, "numbers?finding=stop-reason"))["exchanges"] == 4
         info = await get_json(get, "info")
         assert info["is_live"] is False
         assert "kimi_k2" in info["dialects"]
         assert await get_json(get, "search?text=CART.total") != []
         assert await get_json(get, "search?text=nowhere-to-be-found") == []
+        files.changes.add(IDS[4])
+        version = files.changes.version
+        files.changes.add(IDS[1])
+        assert await get_json(get, f"search?text=checkout&since={version}") == [IDS[1]]
 
     run(files, use)
 
@@ -142,6 +164,26 @@ def test_views_of_one_exchange(files: CaptureFiles) -> None:
         assert [part["kind"] for part in what_if["changed"]["parts"]] == ["text"]
 
     run(files, use)
+
+
+def test_turn_is_compared_with_the_last_one_that_reached_an_upstream(tmp_path: Path) -> None:
+    first, refused, third = agent_session()[0], agent_session()[1], agent_session()[1]
+    request, end = refused.lines_of(ClientRequestLine)[0], refused.lines_of(EndLine)[0]
+    end.exchange.update(status=429, outcome="refused", attempts=0)
+    third.lines[0] = msgspec.structs.replace(
+        third.lines_of(ClientRequestLine)[0], id=IDS[2], time="2026-03-04T05:09:00.000000+00:00"
+    )
+    write_captures(tmp_path, [first, CapturedExchange([request, end]), third])
+    source = CaptureFiles([str(tmp_path)])
+    source.read_new_files()
+
+    async def use(get: Get) -> None:
+        assert (await get_json(get, f"exchanges/{IDS[1]}/cache"))["problem"] == "no request was sent to an upstream"
+        for _ in range(2):  # the second time from memory
+            cache = await get_json(get, f"exchanges/{IDS[2]}/cache")
+            assert (cache["previous"], cache["report"].get("prefix_break")) == (IDS[0], None)
+
+    run(source, use)
 
 
 def test_timeline_has_the_events_that_explain_prints(files: CaptureFiles, tmp_path: Path) -> None:
@@ -233,6 +275,31 @@ def test_exchange_without_a_reply_is_no_error_in_the_console(tmp_path: Path) -> 
 
     source = CaptureFiles([str(tmp_path)])
     source.read_new_files()
+    run(source, use)
+
+
+def test_secret_that_a_model_writes_token_by_token_is_shown_nowhere(tmp_path: Path) -> None:
+    key = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx"
+    reply = f"The key is {key}." + section(kimi_call("run", 0, json.dumps({"command": f"curl {key}"})))
+    captured = agent_turn(1, [{"role": "user", "content": "hi"}], reply, "06:07.000000")
+    assert key not in encode_capture(captured).decode(), "it is in no chunk"
+    write_captures(tmp_path, [captured])
+    source = CaptureFiles([str(tmp_path)])
+    source.read_new_files()
+
+    async def use(get: Get) -> None:
+        timeline = await (await get(f"/api/exchanges/{IDS[0]}/reply")).text()
+        messages = [message for line in timeline.splitlines() if line[0] == "[" for message in json.loads(line)]
+        steps = [step["event"] for message in messages for step in message.get("steps", ())]
+        events = [step["event"] for step in steps if "event" in step]
+        joined = "".join(event.get("text", "") for event in events)
+        assert "The key is ***." in joined
+        assert '"curl ***"' in joined
+        for path in ("what-if", *(f"export/{format}" for format in EXPORTS)):
+            assert key not in await (await get(f"/api/exchanges/{IDS[0]}/{path}")).text(), path
+        what_if = await get_json(get, f"exchanges/{IDS[0]}/what-if")
+        assert what_if["recorded"]["parts"][0]["text"] == what_if["unchanged"]["parts"][0]["text"] == "The key is ***."
+
     run(source, use)
 
 

@@ -35,9 +35,9 @@ def get(gateway: GatewayProcess, path: str, key: str = "", **headers: str) -> tu
         return error.code, error.read()
 
 
-def ask(gateway: GatewayProcess, text: str, key: str = "any") -> None:
+def ask(gateway: GatewayProcess, text: str, key: str = "any", model: str = "demo/kimi_k2") -> None:
     """Send a request to a demo model, on a connection of its own."""
-    body = {"model": "demo/kimi_k2", "max_tokens": 99, "stream": True, "tools": [TOOL]}
+    body = {"model": model, "max_tokens": 99, "stream": True, "tools": [TOOL]}
     body["messages"] = [{"role": "user", "content": text}]
     headers = {"authorization": f"Bearer {key}", "connection": "close"}
     request = urllib.request.Request(f"{gateway.base}/v1/messages", json.dumps(body).encode(), headers)

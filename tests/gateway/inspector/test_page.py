@@ -16,6 +16,7 @@ import tomllib
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,20 @@ import pytest
 from interlingua.captures.capture_format import CapturedExchange
 from interlingua.cassettes import load_cassette
 from tests.gateway.inspector.test_inspector_process import ask
+from tests.support import upstream_server as up
 from tests.support.browser import OpenPage, check_accessibility, open_browser, open_page, run_inspect, wait_until
-from tests.support.captured_exchanges import capture_exchange, chat_stream
-from tests.support.gateway_process import run_gateway
-from tests.support.inspector_scenes import agent_session, hostile_exchange, long_exchange, write_captures
+from tests.support.captured_exchanges import capture_exchange, chat_chunk, chat_stream
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.inspector_scenes import (
+    agent_session,
+    hostile_exchange,
+    kimi_call,
+    long_exchange,
+    section,
+    write_captures,
+)
 from tests.support.paths import DATA, ROOT
+from tests.support.upstream_server import UpstreamServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -191,6 +201,47 @@ def test_hostile_text_is_data(browser: Browser, tmp_path: Path) -> None:
         opened.go(f"exchanges/{HOSTILE}/reply")
         opened.wait(".so-far .part.text")
         assert "<script>window.hacked = 1</script>" in opened.text(".so-far .part.text pre")
+
+
+def test_long_and_odd_replies_are_shown_exactly(browser: Browser, tmp_path: Path) -> None:
+    deep = '{"a":' * 3000 + "12345678901234567890" + "}" * 3000
+    arguments = '{"big": 12345678901234567890, "float": 1.0, "big": 2, "text": "\\u00e9"}'
+    choices = [chat_chunk({"content": f"text {number} "}) for number in range(3)]
+    replies = {
+        "deep": chat_stream([section(kimi_call("f", 0, deep))]),
+        "exact": chat_stream([section(kimi_call("f", 0, arguments))]),
+        "long": chat_stream(["word " * 400_000]),
+        "hidden": chat_stream(["\u202egnp.exe\u200b\x07"]),
+        "choices": [chunk.replace(b'"index": 0', b'"index": %d' % number) for number, chunk in enumerate(choices)] * 2,
+    }
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+    write_captures(
+        tmp_path, [capture_exchange(body, reads, id=name, dialect="kimi_k2") for name, reads in replies.items()]
+    )
+    (tmp_path / "other.jsonl").write_text("no capture\n")
+    with run_inspect(tmp_path) as url, open_page(browser, url) as opened:
+        page = opened.open().page
+        opened.wait(".list-problems:has-text('1 file left out')")
+        opened.go("exchanges/deep/reply")
+        opened.wait(".so-far .part.call button:has-text('Show all')")
+        opened.go("exchanges/exact/reply")
+        opened.wait(".so-far .part.call:has-text('float')")
+        shown = opened.text(".so-far .part.call pre")
+        assert shown == '{\n  "big": 12345678901234567890,\n  "float": 1.0,\n  "big": 2,\n  "text": "\\u00e9"\n}'
+        opened.go("exchanges/long/reply")
+        opened.wait(".so-far .part.text button:has-text('Show all 2,000,000 characters')")
+        assert len(opened.text(".so-far .part.text")) < 30_000
+        assert max(len(text) for text in opened.texts(".timeline-row")) < 2000
+        opened.go("exchanges/hidden/reply")
+        opened.wait(".so-far .part.text:has-text('gnp.exe')")
+        assert opened.text(".so-far .part.text pre") == "\\u202egnp.exe\\u200b\\u0007"
+        opened.go("exchanges/choices/reply")
+        opened.wait(".so-far .part.text:has-text('choice 2')")
+        assert opened.texts(".so-far .part.text pre") == [f"text {number} text {number} " for number in range(3)]
+        page.set_viewport_size({"width": 400, "height": 800})
+        opened.go("exchanges")
+        opened.wait(".exchange-row.compact:has-text('1 call')")
 
 
 # ── make test-full ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -501,8 +552,104 @@ def test_live_gateway(browser: Browser) -> None:
             wait_until(lambda: "status 200, ok" in opened.text(".facts"), "the end of the exchange")
             wait_until(lambda: "Stopped: tool_calls" in opened.text(".so-far"), "the end of the reply")
             assert gateway.stop() == 0
-            wait_until(lambda: "connection lost" in opened.text(".connection"), "the end of the gateway")
+            opened.wait(".banner:has-text('Connection lost')")
+            opened.go("numbers")
+            opened.wait("text=The numbers cannot be shown")
+            opened.go("exchanges")
+            opened.wait(".exchange-row:has-text('path=/live')")
+            with run_gateway("--demo", "--inspect", "--port", gateway.base.rpartition(":")[2]) as restarted:
+                ask(restarted, "the first one after the restart")
+                wait_until(lambda: not opened.texts(".exchange-row:has-text('path=/live')"), "the new list")
+                opened.wait(".exchange-row:has-text('after the restart')")
+                assert not page.is_visible(".banner")
+                ask(restarted, "a second one")
+                opened.wait(".exchange-row:has-text('a second one')")
             opened.problems.clear()  # the browser reports requests to a gateway that is gone
+
+
+def send_until(stop: threading.Event, gateway: GatewayProcess) -> None:
+    """Send one request after the other until the event is set."""
+    for number in count():
+        if stop.is_set():
+            return
+        ask(gateway, f"question {number}")
+
+
+ROW_AT_POINTER = "document.elementFromPoint(600, 300).closest('.exchange-row').querySelector('a').text"
+
+
+@pytest.mark.slow
+def test_list_can_be_used_while_it_changes(browser: Browser) -> None:
+    """A row that is about to be clicked stays in its place, and a link keeps the focus."""
+    with run_gateway("--demo", "--inspect") as gateway, open_page(browser, f"{gateway.base}/inspector/") as opened:
+        page = opened.open().page
+        stop = threading.Event()
+        sender = threading.Thread(target=send_until, args=(stop, gateway))
+        sender.start()
+        try:
+            wait_until(lambda: len(opened.texts(".exchange-row")) > 8, "some exchanges")
+            for _ in range(5):
+                page.mouse.move(600, 250)
+                page.mouse.move(600, 300)
+                page.wait_for_timeout(100)
+                title = page.evaluate(ROW_AT_POINTER)
+                page.wait_for_timeout(400)
+                page.mouse.down()
+                page.wait_for_timeout(300)
+                page.mouse.up()
+                opened.wait(f".exchange h2:text-is('{title}')")
+                page.keyboard.press("Escape")
+                wait_until(lambda: page.evaluate("location.hash") == "#/exchanges", "the list")
+            page.mouse.move(10, 10)
+            page.keyboard.press("Tab")
+            page.locator(".exchange-row a").nth(2).focus()
+            title = page.evaluate("document.activeElement.text")
+            page.wait_for_timeout(3000)
+            assert page.evaluate("document.activeElement.text") == title
+            page.evaluate("document.activeElement.blur()")
+            wait_until(lambda: len(opened.texts(".exchange-row")) > 40, "a list that is longer than the page")
+            page.evaluate("document.querySelector('.exchange-rows').scrollTop = 200")
+            opened.wait(".new-rows:has-text('new exchange')")
+            page.click(".new-rows")
+            assert page.evaluate("document.querySelector('.exchange-rows').scrollTop") == 0
+            page.fill("input[type=search]", "question")
+            wait_until(lambda: "text=question" in page.evaluate("location.hash"), "the search")
+            first = opened.text(".exchange-row")
+            wait_until(lambda: opened.text(".exchange-row") != first, "an exchange after the search")
+        finally:
+            stop.set()
+            sender.join()
+
+
+@pytest.mark.slow
+def test_open_reply_stays_where_it_is_while_it_grows(browser: Browser) -> None:
+    upstream = UpstreamServer()
+    words = [up.delta(f"word{number} ") for number in range(1200)]
+    upstream.add("m", up.send_headers(), up.send(up.ROLE), up.send_pieces(words, 0.01))
+    with run_gateway("--upstream", upstream.url, "--inspect") as gateway:
+        sender = threading.Thread(target=ask, args=(gateway, "write"), kwargs={"model": "m"})
+        sender.start()
+        with open_page(browser, f"{gateway.base}/inspector/") as opened:
+            page = opened.open().page
+            page.click(".exchange-row")
+            opened.wait(".timeline-row")
+            assert "still arriving" in opened.text(".facts")
+            wait_until(lambda: row_count(opened) > 300, "a long reply")
+            page.evaluate("document.querySelector('.timeline-rows').scrollTop = 5000")
+            for _ in range(2):
+                wait_until(partial(_has_more_rows, opened, row_count(opened)), "more of the reply")
+                assert page.evaluate("document.querySelector('.timeline-rows').scrollTop") == 5000
+                assert "Failed" not in opened.text(".so-far")
+        sender.join()
+    upstream.stop()
+
+
+def row_count(opened: OpenPage) -> int:
+    return int(opened.page.get_attribute(".timeline", "aria-rowcount") or 0)
+
+
+def _has_more_rows(opened: OpenPage, count: int) -> bool:
+    return row_count(opened) > count
 
 
 @pytest.mark.slow
@@ -514,7 +661,7 @@ def test_page_asks_for_the_key(browser: Browser) -> None:
         opened.wait(".key-form")
         page.fill("#key", "wrong")
         page.click("text=Open")
-        opened.wait(".key-form")
+        opened.wait("text=This key is wrong.")
         page.fill("#key", "first-key-0123456789")
         page.click("text=Open")
         opened.wait("text=Waiting for the first request")

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,22 @@ def test_34_stopping_gateway_refuses_requests_on_open_connections(upstream: Upst
             assert got.json["error"]["type"] == "overloaded_error" or got.json["error"]["type"] == "api_error"
         assert ends_with_error(rest(stream), MESSAGES)
         assert gateway.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("options", [("--inspect",), ("--workers", "2")])
+def test_startup_message_means_that_clients_can_connect(options: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "interlingua", "serve", "--demo", "--port", "0", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            found = LISTENING_PATTERN.search(process.stderr.readline())
+            assert found is not None
+            connection = HTTPConnection(found[1].removeprefix("http://"), timeout=60)
+            connection.request("GET", "/readyz")
+            assert connection.getresponse().status == 200
+            connection.close()
+        finally:
+            process.terminate()
 
 
 def test_34_idle_gateway_stops_at_once(upstream: UpstreamServer) -> None:

@@ -16,8 +16,12 @@ __all__ = [
     "add_observability_options",
     "add_options",
     "add_upstream_options",
+    "command_line",
     "settings_from_args",
 ]
+
+SWITCHES = ("demo", "inspect")
+"""Options without a value."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,3 +105,10 @@ def settings_from_args(
     return read_settings(
         args.config, os.environ if environment is None else environment, Flags(**{**flags, **overrides})
     )
+
+
+def command_line(args: argparse.Namespace) -> list[str]:
+    """Return the options as arguments of another command. None of them is a secret, because no option takes a key."""
+    values = {"config": args.config, **{name: getattr(args, name) for name in Flags.__struct_fields__}}
+    options = {name: (f"--{name.replace('_', '-')}", value) for name, value in values.items() if value}
+    return [option if name in SWITCHES else f"{option}={value}" for name, (option, value) in options.items()]

@@ -100,7 +100,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from interlingua.gateway.processes.server import bind_sockets, check_settings
+    from interlingua.gateway.processes.server import check_settings, open_listeners
     from interlingua.gateway.processes.sidecar import run_sidecar
 
     agent = AGENTS[args.agent]
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     choice = choose_model(routes_for(loaded), args.model, is_checked=args.check)
     model, route = choice.model, choice.route
     context = requested_context or _upstream_context(agent, route) or DEFAULT_CONTEXT_TOKENS
-    listener = bind_sockets(loaded.settings)[0]
+    listener = open_listeners(loaded.settings)[0]
     base = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
     has_key = loaded.settings.seal_key or loaded.settings.cassettes
     seal_key, key_problem = (b"", "") if has_key else load_or_create_key()

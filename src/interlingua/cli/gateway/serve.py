@@ -101,11 +101,11 @@ def run(args: argparse.Namespace) -> int | None:
 
 
 def _serve(args: argparse.Namespace, loaded: LoadedSettings) -> None:
-    from interlingua.gateway.processes.server import bind_sockets, check_settings, serve
+    from interlingua.gateway.processes.server import check_settings, open_listeners, serve
 
     check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
-    sockets = bind_sockets(settings)
+    sockets = open_listeners(settings)
     key, key_problem = (b"", "") if settings.seal_key or settings.cassettes else load_or_create_key()
     raise_descriptor_limit()
     for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):

@@ -9,7 +9,6 @@ from interlingua.cli.common import console, gateway_options
 from interlingua.cli.common.terminal import progress
 from interlingua.cli.gateway.daemon.instances import DEFAULT_NAME, InstanceStore, add_name_option, instance_name
 from interlingua.errors import BadInput
-from interlingua.gateway.settings.overrides import Flags
 
 DESCRIPTION = """\
 Starts `interlingua serve` in the background and returns when the gateway
@@ -47,11 +46,18 @@ def run(args: argparse.Namespace) -> None:
         _check_not_running(instances, name)
         log = Path(loaded.settings.log.file or instances.log_path(name)).absolute()
         with progress("starting the gateway"):
-            instance = launch(instances, name, loaded.settings, log, _serve_arguments(args))
+            instance = launch(instances, name, loaded.settings, log, gateway_options.command_line(args))
     name_option = "" if name == DEFAULT_NAME else f" --name {name}"
     console.print_stderr(f"interlingua: listening on {instance.address} (process {instance.pid}, in the background)")
-    console.print_stderr(f"  log:   interlingua logs -f{name_option}  ({log})")
-    console.print_stderr(f"  stop:  interlingua stop{name_option}")
+    inspector = {"inspector": f"{instance.address}/inspector/"} if loaded.settings.inspect.enabled else {}
+    facts = {
+        **inspector,
+        "log": f"interlingua logs -f{name_option}  ({log})",
+        "stop": f"interlingua stop{name_option}",
+    }
+    width = max(map(len, facts)) + 1
+    for fact, text in facts.items():
+        console.print_stderr(f"  {fact + ':':{width}}  {text}")
 
 
 def _check_not_running(instances: InstanceStore, name: str) -> None:
@@ -67,10 +73,3 @@ def _check_not_running(instances: InstanceStore, name: str) -> None:
         )
     instances.remove(name)
     console.print_note(f"the previous gateway (process {existing.pid}) ended without `interlingua stop`")
-
-
-def _serve_arguments(args: argparse.Namespace) -> list[str]:
-    """Return the arguments for `serve`. None of them is a secret, because no option takes a key."""
-    options = {"config": args.config, **{name: getattr(args, name) for name in Flags.__struct_fields__}}
-    options = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value}
-    return [option if option == "--demo" else f"{option}={value}" for option, value in options.items()]

@@ -272,11 +272,15 @@ class CassetteDeck:
     def _report_miss(self, meaning: RequestMeaning, exchange_id: str) -> NoReturn:
         try:
             self._files.index.find(meaning)
-        except CassetteMiss as miss:
+        except CassetteMiss as found:
+            miss = found
+            if not self.recordings:
+                state = "has no recordings" if self._files.path.exists() else "does not exist"
+                miss = CassetteMiss(f"no recording for this request: the cassette {self._files.path} {state}")
             miss.hint = miss.hint or self.record_hint
             self._log.error("no recording", id=exchange_id, error=str(miss), hint=miss.hint)
             self.misses.append(str(miss))
-            raise
+            raise miss from None
         raise AssertionError("`find` has found no recording for this request")
 
     def _enqueue(self, build: Callable[[], RecordedExchange], size: int, exchange_id: str) -> None:

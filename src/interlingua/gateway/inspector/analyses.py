@@ -9,7 +9,7 @@ import json
 import platform
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -22,17 +22,16 @@ from interlingua.captures.capture_format import (
     ClientRequestLine,
     EndLine,
     FindingsLine,
-    RouteFacts,
     UpstreamRequestLine,
 )
 from interlingua.captures.capture_replay import ReplayedReply, ReplyReplay, describe_outcome, replay_reply
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.dialects.registry import list_dialects
-from interlingua.errors import InterlinguaError
+from interlingua.errors import BadInput, InterlinguaError
 from interlingua.events import Finding
 from interlingua.gateway.inspector.exchange_source import ExchangeSource, UnknownExchange
-from interlingua.inspection.exchange_summary import ExchangeSummary, SummarizedExchange
+from interlingua.inspection.exchange_summary import ExchangeSummary
 from interlingua.inspection.finding_help import FindingHelp, finding_help
 from interlingua.inspection.numbers import Numbers, count_exchanges
 from interlingua.inspection.prompt_cache import CacheReport, TurnRequests, compare_turns
@@ -48,10 +47,14 @@ from interlingua.wires import WIRES
 __all__ = ["Analyses", "Attempt", "ExchangeDetail", "PageInfo", "TurnCache", "versions"]
 
 MAX_KEPT_EXCHANGES = 8
+MAX_KEPT_REPORTS = 5000
+"""Reports about the prompt cache. A long conversation takes seconds to compare."""
 MESSAGES_PER_LINE = 100
 """Messages of a timeline in one line of the response: a page shows the first ones while the others are computed."""
+OPEN_OUTCOME = "open: the reply is still arriving"
 MAX_SEARCHED = 5000
 """Exchanges that are searched for a text: the newest ones."""
+MAX_SHOWN_PROBLEMS = 100
 
 
 class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +65,6 @@ class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
     dialects: list[str]
     wires: list[str]
     findings: dict[str, FindingHelp]
-    problems: list[str]
-    """Files that could not be read."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,8 +104,9 @@ class TurnCache(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     previous: str = ""
+    """Id of the turn that it is compared with: the last one before it that reached an upstream."""
     report: CacheReport | None = None
-    """None for the first turn of a conversation, and for turns that cannot be compared."""
+    """None for the first turn that reached an upstream, and for turns that cannot be compared."""
     problem: str = ""
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -119,6 +121,7 @@ class Analyses:
         self._lock = threading.Lock()
         self._loaded: OrderedDict[str, CapturedExchange] = OrderedDict()
         self._replies: OrderedDict[str, ReplayedReply] = OrderedDict()
+        self._reports: OrderedDict[tuple[str, str], CacheReport] = OrderedDict()
         self._sessions: tuple[int, list[Session]] | None = None
 
     def info(self) -> PageInfo:
@@ -128,8 +131,12 @@ class Analyses:
             dialects=[dialect.name for dialect in list_dialects()],
             wires=list(WIRES),
             findings=finding_help(),
-            problems=self._problems[:100],
         )
+
+    @property
+    def problems(self) -> list[str]:
+        """Files that could not be read."""
+        return self._problems[:MAX_SHOWN_PROBLEMS]
 
     # ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,14 +170,21 @@ class Analyses:
         """Return the numbers of the exchanges whose fields have these values."""
         return count_exchanges(one for one in self.list_summaries() if _matches(one, filters))
 
-    def search(self, text: str) -> list[str]:
-        """Return the ids of the exchanges in which this text occurs, in a request or a reply."""
-        newest = sorted(self._source.list_exchanges(), key=lambda one: -one.summary.time)[:MAX_SEARCHED]
-        return [one.summary.id for one in newest if self._contains(one, text)]
+    def search(self, text: str, ids: list[str] | None = None) -> list[str]:
+        """Return the ids of the exchanges in which this text occurs, in a request or a reply.
 
-    def _contains(self, summarized: SummarizedExchange, text: str) -> bool:
+        Args:
+            text: The text.
+            ids: The exchanges to search. None: all.
+        """
+        if ids is None:
+            newest = sorted(self._source.list_exchanges(), key=lambda one: -one.summary.time)
+            ids = [one.summary.id for one in newest]
+        return [id for id in ids[:MAX_SEARCHED] if self._contains(id, text)]
+
+    def _contains(self, id: str, text: str) -> bool:
         try:
-            return contains_text(self._source.load(summarized.summary.id), text)
+            return contains_text(self._source.load(id), text)
         except InterlinguaError:
             return False
 
@@ -183,7 +197,7 @@ class Analyses:
                 self._loaded.move_to_end(id)
                 return self._loaded[id]
         captured = self._source.load(id)
-        if captured.lines_of(EndLine):  # it does not change any more
+        if _has_ended(captured):  # it does not change any more
             with self._lock:
                 self._loaded[id] = captured
                 while len(self._loaded) > MAX_KEPT_EXCHANGES:
@@ -196,7 +210,7 @@ class Analyses:
         turns = thread.turns if thread is not None else []
         return ExchangeDetail(
             summary=summary,
-            outcome=describe_outcome(captured),
+            outcome=OPEN_OUTCOME if self._source.is_live and not _has_ended(captured) else describe_outcome(captured),
             findings=[finding for line in captured.lines_of(FindingsLine) for finding in line.findings],
             attempts=_attempts(captured),
             session=session,
@@ -232,7 +246,7 @@ class Analyses:
         captured = self.load(id)
         replay = apply_changes(plan_known_replay(captured), changes)
         kept = self._kept_reply(id) if changes == Changes() else None
-        running = ReplyReplay(captured, replay)
+        running = ReplyReplay(captured, replay, has_ended=_has_ended(captured))
         events = iter(kept.events) if kept is not None else running.run()
         yield _encode({"source": replay.source, "target": replay.target, "seconds": _end(captured)}) + b"\n"
         messages = build_timeline(events, replay.source)
@@ -246,7 +260,7 @@ class Analyses:
     def _replay(self, id: str, captured: CapturedExchange) -> ReplayedReply:
         reply = self._kept_reply(id)
         if reply is None:
-            reply = replay_reply(captured, plan_known_replay(captured))
+            reply = replay_reply(captured, plan_known_replay(captured), has_ended=_has_ended(captured))
             self._keep_reply(id, captured, reply)
         return reply
 
@@ -259,7 +273,7 @@ class Analyses:
 
     def _keep_reply(self, id: str, captured: CapturedExchange, reply: ReplayedReply) -> None:
         """Keep a reply that does not change any more."""
-        if captured.lines_of(EndLine):
+        if _has_ended(captured):
             with self._lock:
                 self._replies[id] = reply
                 while len(self._replies) > MAX_KEPT_EXCHANGES:
@@ -279,34 +293,54 @@ class Analyses:
         _, thread, index = self._find_turn(id)
         input_tokens, cached_tokens = _reported_usage(self._source.find_summary(id).summary)
         cache = TurnCache(id=id, input_tokens=input_tokens, cached_tokens=cached_tokens)
-        if thread is None or index <= 0:
+        earlier = thread.turns[:index] if thread is not None else []
+        if not earlier:
             return cache
-        cache = msgspec.structs.replace(cache, previous=thread.turns[index - 1].id)
         try:
-            before, after = (self._turn_requests(one) for one in (cache.previous, id))
+            if not self._has_asked(id):
+                return msgspec.structs.replace(cache, problem="no request was sent to an upstream")
+            previous = next((turn.id for turn in reversed(earlier) if self._has_asked(turn.id)), "")
+            if not previous:
+                return cache
+            return msgspec.structs.replace(cache, previous=previous, report=self._cache_report(previous, id))
         except InterlinguaError as error:
             return msgspec.structs.replace(cache, problem=str(error))
-        if before is None or after is None:
-            return msgspec.structs.replace(cache, problem="no request was sent to an upstream")
-        asked = self.load(id).lines_of(UpstreamRequestLine)
-        report = compare_turns(before, after, _Translation(after.client_wire, asked[-1].route).run)
-        return msgspec.structs.replace(cache, report=report)
 
-    def _turn_requests(self, id: str) -> TurnRequests | None:
+    def _has_asked(self, id: str) -> bool:
+        """Return whether an exchange has sent a request to an upstream."""
+        return self._source.find_summary(id).summary.attempts > 0
+
+    def _cache_report(self, previous: str, id: str) -> CacheReport:
+        """Return what a turn can reuse of an earlier one. Raises InterlinguaError if that is not known."""
+        with self._lock:
+            kept = self._reports.get((previous, id))
+        if kept is not None:
+            return kept
+        report = compare_turns(self._turn_requests(previous), self._turn_requests(id), _translate)
+        if _has_ended(self.load(id)):  # it does not change any more
+            with self._lock:
+                self._reports[previous, id] = report
+                while len(self._reports) > MAX_KEPT_REPORTS:
+                    self._reports.popitem(last=False)
+        return report
+
+    def _turn_requests(self, id: str) -> TurnRequests:
         captured = self.load(id)
         input_tokens, cached_tokens = _reported_usage(self._source.find_summary(id).summary)
         requests, asked = captured.lines_of(ClientRequestLine), captured.lines_of(UpstreamRequestLine)
         if not requests or not asked:
-            return None
+            raise BadInput(f"the request of {id} is not recorded", "its capture may be incomplete")
         route = asked[-1].route
         return TurnRequests(
             client_wire=requests[0].wire,
             client_body=requests[0].data,
             upstream_wire=route.wire if route else requests[0].wire,
             upstream_body=asked[-1].data,
+            upstream=route.upstream if route else "",
+            model=route.model if route else "",
+            profile=route.profile if route else "",
             cached_tokens=cached_tokens,
             input_tokens=input_tokens,
-            model=route.model if route else "",
         )
 
     def thread_cache(self, id: str) -> list[TurnCache]:
@@ -315,26 +349,18 @@ class Analyses:
         return [self.cache(turn.id) for turn in thread.turns] if thread is not None else []
 
 
-class _Translation:
-    """Translation of requests of one client for one upstream, with the code of now."""
-
-    def __init__(self, wire: str, route: RouteFacts | None) -> None:
-        self._wire = wire
-        self._route = route
-
-    def run(self, body: bytes) -> bytes | None:
-        route = self._route
-        decoded = read_full_object(body.decode("utf-8", "replace"))
-        if decoded is None:
-            return None
-        target, model = (route.wire, route.model or None) if route else (self._wire, None)
-        try:
-            prepared = prepare_request(
-                decoded, self._wire, target, model, route.profile or None if route else None, Options()
-            )
-        except InterlinguaError:
-            return None
-        return encode_json(prepared.body)
+def _translate(body: bytes, turn: TurnRequests) -> bytes | None:
+    """Translate a client's request as the gateway has translated that of a turn. Return None if it cannot be."""
+    decoded = read_full_object(body.decode("utf-8", "replace"))
+    if decoded is None:
+        return None
+    try:
+        prepared = prepare_request(
+            decoded, turn.client_wire, turn.upstream_wire, turn.model or None, turn.profile or None, Options()
+        )
+    except InterlinguaError:
+        return None
+    return encode_json(prepared.body)
 
 
 def versions() -> dict[str, str]:
@@ -365,10 +391,21 @@ def _attempts(captured: CapturedExchange) -> list[Attempt]:
 
 
 def _matches(summary: ExchangeSummary, filters: dict[str, str]) -> bool:
-    return all(
-        value in summary.findings if name == "finding" else str(getattr(summary, name, "")) == value
-        for name, value in filters.items()
-    )
+    return all(value in _filter_values(summary, name) for name, value in filters.items())
+
+
+def _filter_values(summary: ExchangeSummary, name: str) -> Collection[str]:
+    match name:
+        case "finding":
+            return summary.findings
+        case "model":  # as in the list: that of the client, if no upstream was asked
+            return (summary.upstream_model or summary.model,)
+        case _:
+            return (str(getattr(summary, name, "")),)
+
+
+def _has_ended(captured: CapturedExchange) -> bool:
+    return bool(captured.lines_of(EndLine))
 
 
 def _end(captured: CapturedExchange) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -93,11 +93,15 @@ class CaptureFiles:
             self._files[id], self._summaries[id] = path, summarized
         return id
 
-    async def watch(self) -> None:
-        """Look for new files until the task is cancelled."""
+    async def watch(self, on_read: Callable[[], None]) -> None:
+        """Look for new files until the task is cancelled. `on_read` is called after each look."""
         while True:
+            known_problems = len(self.problems)
             for id in await asyncio.to_thread(self.read_new_files):
                 self.changes.add(id)
+            if len(self.problems) > known_problems:
+                self.changes.announce()
+            on_read()
             await asyncio.sleep(WATCH_SECONDS)
 
     def list_exchanges(self) -> list[SummarizedExchange]:

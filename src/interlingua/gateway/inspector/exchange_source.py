@@ -85,6 +85,11 @@ class ChangeLog:
         self._removed.append((self.version, id))
         self._wake()
 
+    def announce(self) -> None:
+        """Note that something besides the exchanges has changed."""
+        self.version += 1
+        self._wake()
+
     def since(self, version: int) -> tuple[list[str], list[str]]:
         """Return the ids that have changed since this version, and those that were removed."""
         changed: list[str] = []

@@ -152,10 +152,15 @@ class _Endpoints:
     async def exchanges(self, _: web.Request) -> web.Response:
         version = self._source.changes.version
         summaries = await self._run(self._analyses.list_summaries)
-        return _json_response(_encode_json({"version": version, "exchanges": summaries}))
+        listed = {"version": version, "exchanges": summaries, "problems": self._analyses.problems}
+        return _json_response(_encode_json(listed))
 
     async def search(self, request: web.Request) -> web.Response:
-        return await self._encoded(self._analyses.search, request.query.get("text", "")[:MAX_SEARCH_CHARS])
+        """Search all exchanges, or those that have changed since the version `since`."""
+        text = request.query.get("text", "")[:MAX_SEARCH_CHARS]
+        since = request.query.get("since", "")
+        ids = self._source.changes.since(_read_number(since))[0] if since else None
+        return await self._encoded(self._analyses.search, text, ids)
 
     async def sessions(self, _: web.Request) -> web.Response:
         return await self._encoded(self._analyses.list_sessions)
@@ -175,10 +180,11 @@ class _Endpoints:
         while True:
             await log.wait(version)
             changed, removed = log.since(version)
-            version = log.version
+            is_new, version = log.version > version, log.version
             summaries = await self._run(self._analyses.summaries_of, changed)
-            data = _encode_json({"version": version, "changed": summaries, "removed": removed})
-            await response.write(b"data: " + data + b"\n\n" if changed or removed else b": waiting\n\n")
+            problems = self._analyses.problems
+            change = {"version": version, "changed": summaries, "removed": removed, "problems": problems}
+            await response.write(b"data: " + _encode_json(change) + b"\n\n" if is_new else b": waiting\n\n")
             await asyncio.sleep(MIN_UPDATE_SECONDS)
 
     # ── one exchange ──────────────────────────────────────────────────────────────────────────────────────────────────

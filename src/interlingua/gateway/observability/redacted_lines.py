@@ -20,6 +20,7 @@ from interlingua.captures.capture_format import (
     UpstreamRequestLine,
     encode_data_fields,
 )
+from interlingua.common.split_secrets import Replacement, replace_split_secrets
 from interlingua.events import Finding
 from interlingua.gateway.settings.redaction import Redactor
 
@@ -135,7 +136,10 @@ def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedEx
     lines: list[CaptureLine] = []
     writer = RedactedLines(redactor, lines.append)
     credentials = {name: value for line in captured.lines_of(ClientRequestLine) for name, value in line.headers.items()}
-    has_secrets = _has_secrets_in_chunks(captured, redactor.with_credentials(credentials))
+    redactor_of_client = redactor.with_credentials(credentials)
+    for line_type in (ReceivedLine, SentLine):
+        captured = _without_split_secrets(captured, line_type, redactor_of_client)
+    has_secrets = _has_secrets_in_chunks(captured, redactor_of_client)
     findings: list[Finding] = []
     for line in captured.lines:
         match line:
@@ -158,6 +162,38 @@ def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedEx
                 assert_never(line)
     writer.flush()
     return CapturedExchange(sorted(lines, key=lambda line: line.at))
+
+
+def _without_split_secrets(captured: CapturedExchange, line_type: DataLine, redactor: Redactor) -> CapturedExchange:
+    """Return a capture without the secrets that several events of a stream have only together.
+
+    A line in which a replaced part begins has all of its replacement.
+    """
+    replacements = replace_split_secrets(b"".join([line.data for line in captured.lines_of(line_type)]), redactor)
+    if not replacements:
+        return captured
+    lines: list[CaptureLine] = []
+    start = 0
+    for line in captured.lines:
+        if not isinstance(line, line_type):
+            lines.append(line)
+            continue
+        data = _replace_in_line(line.data, start, replacements)
+        start += len(line.data)
+        lines.append(line_type(at=line.at, **encode_data_fields(data)))
+    return CapturedExchange(lines)
+
+
+def _replace_in_line(data: bytes, start: int, replacements: list[Replacement]) -> bytes:
+    """Return the data of a line that begins at `start` of the stream."""
+    parts: list[bytes] = []
+    position = 0
+    for first, last, replacement in replacements:
+        begin, end = max(first - start, position), min(last - start, len(data))
+        if begin < end:
+            parts += [data[position:begin], replacement if first >= start else b""]
+            position = end
+    return b"".join([*parts, data[position:]])
 
 
 def _has_secrets_in_chunks(captured: CapturedExchange, redactor: Redactor) -> bool:

@@ -1,4 +1,4 @@
-"""Start-up of `interlingua serve`: check settings, bind sockets, then run one worker or a supervisor with several."""
+"""Start-up of `interlingua serve`: check settings, open the port, then run one worker or a supervisor with several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.upstream.connector import check_certificates
 
-__all__ = ["bind_sockets", "check_settings", "serve"]
+__all__ = ["check_settings", "open_listeners", "serve"]
 
 
 def check_settings(loaded: LoadedSettings) -> None:
@@ -37,8 +37,11 @@ def check_settings(loaded: LoadedSettings) -> None:
         RotatingFile(loaded.settings.log.file).close()
 
 
-def bind_sockets(settings: Settings) -> list[socket.socket]:
-    """Bind one socket per worker, all on the same port (SO_REUSEPORT). The kernel distributes the connections."""
+def open_listeners(settings: Settings) -> list[socket.socket]:
+    """Open one socket per worker, all on the same port (SO_REUSEPORT). The kernel distributes the connections.
+
+    Clients that connect before the workers serve wait in the backlog instead of being refused.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     sockets: list[socket.socket] = []
     port = settings.port
@@ -49,6 +52,7 @@ def bind_sockets(settings: Settings) -> list[socket.socket]:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             listener.bind((settings.host.strip("[]"), port))
+            listener.listen()
         except OSError as error:
             raise BadInput(
                 f"cannot listen on {settings.host}:{port}: {error.strerror}", "choose another port with --port"
@@ -65,7 +69,7 @@ def serve(
 
     Args:
         loaded: The settings to start with.
-        sockets: One bound socket per worker; more than one starts a supervisor.
+        sockets: One open listener per worker; more than one starts a supervisor.
         seal_key: The key that encrypts reasoning, unless the settings contain one.
         load: Reads the settings again, for a reload.
     """

@@ -52,7 +52,6 @@ def run_sidecar(
     loaded: LoadedSettings, listener: socket.socket, seal_key: bytes, log_fd: int
 ) -> Iterator[SidecarProcess]:
     """Run a gateway on this socket until the block ends. The child writes its output to `log_fd`."""
-    listener.listen()  # clients that connect before the child serves wait in the backlog instead of being refused
     child_end, parent_end = os.pipe()
     process = os.fork()
     if process == 0:

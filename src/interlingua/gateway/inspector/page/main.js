@@ -1,11 +1,12 @@
 // The page: its frame, the views by route, and what all views share.
 
-import { ApiError, getJson, isExported, setKey, takeKeyFromAddress } from "./lib/api.js";
+import { ApiError, hasKey, isExported, setKey, takeKeyFromAddress } from "./lib/api.js";
 import { h, icon, replace } from "./lib/dom.js";
 import { plural } from "./lib/format.js";
 import { addShortcuts } from "./lib/keyboard.js";
+import { problemBlock, sentence } from "./lib/problem.js";
 import { currentRoute, navigate, onRoute, routeUrl } from "./lib/router.js";
-import { allExchanges, loadExchanges, state, subscribe } from "./lib/store.js";
+import { allExchanges, startStore, state, subscribe } from "./lib/store.js";
 import { applyTheme, switchTheme, themeButton } from "./lib/theme.js";
 import { exchangesView } from "./views/exchanges.js";
 import { showHelp } from "./views/help.js";
@@ -19,8 +20,10 @@ const VIEWS = {
 };
 
 const connection = h("span", { class: "connection", role: "status" });
+const lostBanner = h("div", { class: "banner", role: "alert", hidden: true });
 const themes = themeButton();
 const main = h("main", { id: "main", tabindex: "-1" });
+let isStarted = false;
 let current = null; // {name, update, stop} of the view that is shown
 
 function frame() {
@@ -39,6 +42,7 @@ function frame() {
       h("button", { class: "icon-button", type: "button", "aria-label": "Help and shortcuts", title: "Help (?)", onClick: showHelp }, icon("keys")),
       themes,
     ),
+    lostBanner,
     main,
   ];
 }
@@ -50,13 +54,18 @@ function skipToMain(event) {
 
 function showConnection() {
   const number = allExchanges().length;
-  const texts = { loading: "loading…", live: plural(number, "exchange"), lost: "connection lost", exported: "" };
+  const texts = { loading: "loading…", live: plural(number, "exchange") };
   const isLive = state.connection === "live" && state.info?.is_live;
   connection.dataset.state = state.connection === "live" && !isLive ? "files" : state.connection;
   replace(connection, texts[state.connection], isLive ? h("span", { class: "visually-hidden" }, ", live") : null);
+  const isLost = state.connection === "lost";
+  if (lostBanner.hidden === isLost) replace(lostBanner, isLost ? [h("b", {}, "Connection lost."), " Is the gateway still running? The page tries again every two seconds."] : null);
+  lostBanner.hidden = !isLost;
+  if (state.connection === "denied" && !main.querySelector(".key-form")) showKeyForm("The key has changed.");
 }
 
 function showRoute(route) {
+  if (!isStarted) return;
   const name = VIEWS[route.parts[0]] ? route.parts[0] : "exchanges";
   for (const link of document.querySelectorAll("nav a[data-view]")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
@@ -75,13 +84,17 @@ function showRoute(route) {
 
 function showError(error) {
   if (error instanceof ApiError && error.status === 401) {
-    showKeyForm(error);
+    showKeyForm(hasKey() ? "This key is wrong." : "", error.hint);
     return;
   }
-  replace(main, h("div", { class: "empty" }, h("h2", {}, error.message), h("p", {}, error.hint ?? "")));
+  replace(main, problemBlock("The inspector cannot be shown", error), h("p", { class: "retry" }, h("button", { type: "button", onClick: start }, "Try again")));
 }
 
-function showKeyForm(error) {
+/** Ask for the key. `problem`: what is wrong with the one that the page has. */
+function showKeyForm(problem, hint = "") {
+  current?.stop();
+  current = null;
+  isStarted = false;
   const field = h("input", { type: "password", id: "key", autocomplete: "off", required: true });
   const form = h(
     "form",
@@ -94,7 +107,8 @@ function showKeyForm(error) {
       },
     },
     h("h2", {}, "This inspector needs a key"),
-    h("p", {}, error.hint),
+    problem ? h("p", { class: "problem", role: "alert" }, problem) : null,
+    h("p", {}, sentence(hint)),
     h("label", { for: "key" }, "Key"),
     field,
     h("button", { class: "primary", type: "submit" }, "Open"),
@@ -104,15 +118,14 @@ function showKeyForm(error) {
 }
 
 async function start() {
-  replace(main, h("div", { class: "empty" }, h("p", {}, "Loading…")));
+  replace(main, h("p", { class: "loading quiet" }, "Loading…"));
   try {
-    await getJson("info");
-    await loadExchanges();
+    await startStore();
   } catch (error) {
     showError(error);
     return;
   }
-  current = null;
+  isStarted = true;
   if (isExported && currentRoute().parts.length < 2) history.replaceState(null, "", routeUrl(["exchanges", allExchanges()[0].id, "reply"]));
   showRoute(currentRoute());
 }

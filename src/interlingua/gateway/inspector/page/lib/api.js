@@ -23,6 +23,10 @@ export function takeKeyFromAddress() {
   history.replaceState(null, "", `${location.pathname}#/exchanges`);
 }
 
+export function hasKey() {
+  return sessionStorage.getItem(KEY_NAME) !== null;
+}
+
 export function setKey(key) {
   sessionStorage.setItem(KEY_NAME, key);
 }
@@ -71,19 +75,10 @@ export async function getLines(path, query, onLine, signal) {
   await readLines(response, (line) => line && onLine(JSON.parse(line)));
 }
 
-/** Follow server-sent events until the signal ends them. Reconnects after a failure. */
-export async function follow(path, query, onData, onState, signal) {
-  while (!signal.aborted) {
-    try {
-      const response = await request(path, query(), signal);
-      onState("live");
-      await readLines(response, (line) => line.startsWith("data: ") && onData(JSON.parse(line.slice(6))));
-    } catch (error) {
-      if (error.name === "AbortError") return;
-    }
-    onState("lost");
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-  }
+/** Get server-sent events until the connection ends, and call `onData` with the data of each. */
+export async function follow(path, query, onData) {
+  const response = await request(path, query);
+  await readLines(response, (line) => line.startsWith("data: ") && onData(JSON.parse(line.slice(6))));
 }
 
 async function readLines(response, onLine) {

@@ -1,5 +1,7 @@
 // Messages of a stream as a reader sees them: without the envelope that every chunk repeats.
 
+const MAX_INDENTED_CHARS = 200_000;
+const MAX_INDENT = 40;
 const ENVELOPE = new Set(["id", "object", "created", "model", "provider", "system_fingerprint", "service_tier", "choices"]);
 
 /** Data of a server-sent event, or of a whole reply. */
@@ -13,7 +15,7 @@ export function payload(data) {
 }
 
 /** JSON of a message; null if it has none. */
-export function parsePayload(data) {
+function parsePayload(data) {
   const text = payload(data);
   if (!text.startsWith("{") && !text.startsWith("[")) return null;
   try {
@@ -64,11 +66,30 @@ function withoutEmpty(fields) {
   );
 }
 
-/** JSON with indents; the text itself if it is no JSON. */
+/**
+ * JSON with indents; the text itself if it is no JSON, or very long. Numbers, escapes and repeated keys stay as they are:
+ * the text is not written anew.
+ */
 export function pretty(text) {
+  if (text.length > MAX_INDENTED_CHARS) return text;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
   } catch {
     return text;
   }
+  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
+  let depth = 0;
+  const newLine = () => `\n${"  ".repeat(Math.min(depth, MAX_INDENT))}`;
+  return tokens
+    .map((token, index) => {
+      const before = tokens[index - 1];
+      if (token === "}" || token === "]") {
+        depth -= 1;
+        return before === "{" || before === "[" ? token : newLine() + token;
+      }
+      const start = before === "{" || before === "[" || before === "," ? newLine() : before === ":" ? " " : "";
+      if (token === "{" || token === "[") depth += 1;
+      return start + token;
+    })
+    .join("");
 }

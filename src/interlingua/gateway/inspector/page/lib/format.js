@@ -1,12 +1,23 @@
 // Numbers, times and names as a reader wants them.
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const dayFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const numberFormat = new Intl.NumberFormat("en");
 
 /** Time of day of a moment in seconds since 1970. */
 export function timeOfDay(seconds) {
   return seconds ? timeFormat.format(seconds * 1000) : "–";
+}
+
+export function isToday(seconds) {
+  return new Date(seconds * 1000).toDateString() === new Date().toDateString();
+}
+
+/** Time of day, and the date if it is not today's. */
+export function timeOfList(seconds) {
+  if (!seconds || isToday(seconds)) return timeOfDay(seconds);
+  return `${dayFormat.format(seconds * 1000)} ${timeOfDay(seconds)}`;
 }
 
 export function dateAndTime(seconds) {
@@ -68,8 +79,9 @@ export function oneLine(text) {
   return visible(text.replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥"));
 }
 
-// Control characters, and marks that change the direction of the text after them.
-const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+// Control characters, marks that change the direction of the text after them, and characters without a width. Emoji and
+// some scripts need the joiners (200c, 200d).
+const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/g;
 
 /** Text without characters that could make it look like another: they are shown by their number. */
 export function visible(text) {

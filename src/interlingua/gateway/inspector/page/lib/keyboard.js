@@ -27,7 +27,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   const isField = event.target.closest?.("input, select, textarea, [contenteditable]");
   const isSlider = event.target.type === "range";
-  if (isField && !isSlider && event.key !== "Escape") return;
+  if (isField && !isSlider && event.key === "Escape") event.target.blur(); // then the shortcuts work
+  if (isField && !isSlider) return;
   if (isSlider && event.key.startsWith("Arrow")) return;
   const isOnControl = event.target.closest?.("button, a, summary, [role=tab]");
   if (isOnControl && (event.key === " " || event.key === "Enter")) return;

@@ -6,9 +6,17 @@ const listeners = [];
 export function currentRoute() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   return {
-    parts: path.split("/").filter(Boolean).map(decodeURIComponent),
+    parts: path.split("/").filter(Boolean).map(decode),
     query: Object.fromEntries(new URLSearchParams(query)),
   };
+}
+
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // typed by hand
+  }
 }
 
 export function routeUrl(parts, query = {}) {

@@ -1,13 +1,19 @@
 // The list of exchanges: loaded once, then kept up to date by the server.
 
 import { follow, getJson, isExported } from "./api.js";
+import { whenReleased } from "./pointer.js";
+
+const RECONNECT_MILLISECONDS = 2000;
 
 const exchanges = new Map();
 const listeners = new Set();
-let version = 0;
 let sorted = null;
 
-export const state = { info: null, connection: "loading", error: null };
+/**
+ * `connection`: `loading`, `live`, `lost`, `denied` if the key is wrong, or `exported`. `problems`: files that cannot be
+ * read. `version`: number of the last change.
+ */
+export const state = { info: null, connection: "loading", problems: [], version: 0 };
 
 /** Call the function after each change of the list. Returns a function that stops it. */
 export function subscribe(listener) {
@@ -15,24 +21,67 @@ export function subscribe(listener) {
   return () => listeners.delete(listener);
 }
 
+/** Call the function after changes, but not more often than once in this time. Returns a function that stops it. */
+export function subscribeSlowly(listener, milliseconds) {
+  let timer = 0;
+  const unsubscribe = subscribe(() => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      listener();
+    }, milliseconds);
+  });
+  return () => {
+    clearTimeout(timer);
+    unsubscribe();
+  };
+}
+
 function notify() {
   sorted = null;
+  whenReleased(tellListeners);
+}
+
+function tellListeners() {
   for (const listener of [...listeners]) listener();
 }
 
 /** Load the list, and follow its changes. */
-export async function loadExchanges() {
+export async function startStore() {
   state.info = await getJson("info");
+  await loadList();
+  if (!isExported) followChanges();
+}
+
+async function loadList() {
   const list = await getJson("exchanges");
-  version = list.version;
+  exchanges.clear();
   for (const one of list.exchanges) exchanges.set(one.id, one);
+  state.version = list.version;
+  state.problems = list.problems ?? [];
   state.connection = isExported ? "exported" : "live";
   notify();
-  if (!isExported) follow("changes", () => ({ version }), applyChanges, setConnection, new AbortController().signal);
+}
+
+/** Follow the changes for ever. After a lost connection the list is loaded anew: the gateway may be another one. */
+async function followChanges() {
+  for (;;) {
+    try {
+      if (state.connection === "lost") await loadList();
+      await follow("changes", { version: state.version }, applyChanges);
+    } catch (error) {
+      if (error.status === 401) {
+        setConnection("denied");
+        return;
+      }
+    }
+    setConnection("lost");
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MILLISECONDS));
+  }
 }
 
 function applyChanges(change) {
-  version = change.version;
+  state.version = change.version;
+  state.problems = change.problems ?? [];
   for (const one of change.changed) exchanges.set(one.id, one);
   for (const id of change.removed) exchanges.delete(id);
   notify();

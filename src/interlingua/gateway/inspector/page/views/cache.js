@@ -1,8 +1,9 @@
 // Prompt cache: where each turn parts from the turn before, what that costs, and who changed it.
 
-import { getJson } from "../lib/api.js";
+import { getJson, isExported } from "../lib/api.js";
 import { h, marked, replace } from "../lib/dom.js";
 import { count, percent, plural } from "../lib/format.js";
+import { problemBlock } from "../lib/problem.js";
 import { routeUrl } from "../lib/router.js";
 
 const PART_NAMES = {
@@ -19,26 +20,27 @@ export function cacheTab(id) {
   const element = h("div", { class: "scroll-area cache", tabindex: "0", role: "region", "aria-label": "Prompt cache" }, h("p", { class: "quiet" }, "Loading…"));
 
   async function load() {
-    let turns;
-    try {
-      turns = await loadTurns();
-    } catch (error) {
-      replace(element, h("div", { class: "empty" }, h("h3", {}, "The prompt cache cannot be shown"), h("p", {}, error.message)));
-      return;
-    }
-    const current = turns.find((turn) => turn.id === id) ?? turns[0];
-    replace(element, verdict(current), current?.report?.prefix_break ? breakDetails(current.report.prefix_break) : null, turns.length > 1 ? turnChart(turns, id) : null);
-  }
-
-  async function loadTurns() {
     const path = `exchanges/${encodeURIComponent(id)}`;
     try {
-      const turns = await getJson(`${path}/thread-cache`);
-      if (turns.length) return turns;
+      const turn = await getJson(`${path}/cache`);
+      replace(element, verdict(turn), turn.report?.prefix_break ? breakDetails(turn.report.prefix_break) : null);
     } catch (error) {
-      if (error.status !== 404) throw error;
+      replace(element, problemBlock("The prompt cache cannot be shown", error));
+      return;
     }
-    return [await getJson(`${path}/cache`)];
+    if (!isExported) loadTurns(`${path}/thread-cache`);
+  }
+
+  /** Compare all turns. In a long conversation, that takes seconds. */
+  async function loadTurns(path) {
+    const waiting = h("p", { class: "quiet", role: "status" }, "Comparing the turns of this conversation…");
+    element.append(waiting);
+    try {
+      const turns = await getJson(path);
+      waiting.replaceWith(...(turns.length > 1 ? [turnChart(turns, id)] : []));
+    } catch (error) {
+      waiting.replaceWith(problemBlock("The turns of this conversation cannot be compared", error));
+    }
   }
 
   load();

@@ -1,13 +1,16 @@
 // One exchange: its head, its waterfall and its tabs.
 
 import { getJson, isExported } from "../lib/api.js";
-import { h, icon, replace } from "../lib/dom.js";
+import { h, icon, replace, update } from "../lib/dom.js";
 import { apiName, count, dateAndTime, duration, plural, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
+import { whenReleased } from "../lib/pointer.js";
+import { emptyBlock, problemBlock, sentence } from "../lib/problem.js";
 import { navigate, routeUrl } from "../lib/router.js";
 import { findExchange, subscribe } from "../lib/store.js";
 import { cacheTab } from "./cache.js";
 import { exportMenu } from "./export.js";
+import { findingBadge } from "./findings.js";
 import { replyTab } from "./reply.js";
 import { requestTab } from "./request.js";
 import { waterfallStrip } from "./waterfall.js";
@@ -62,8 +65,10 @@ export function exchangeView(id, tab, query, onClose) {
       if (error.name !== "AbortError") showError(error);
       return;
     }
-    showHead();
-    shown?.refresh?.(detail);
+    whenReleased(() => {
+      showHead();
+      shown?.refresh?.(detail);
+    });
     // The waterfall needs the whole reply: what is visible first comes first.
     setTimeout(loadWaterfall, waterfall.childElementCount ? 0 : WATERFALL_DELAY);
   }
@@ -77,8 +82,8 @@ export function exchangeView(id, tab, query, onClose) {
   }
 
   function showError(error) {
-    replace(head, backButton(), h("h2", {}, "This exchange cannot be shown"), h("p", {}, error.message, " ", error.hint));
-    replace(panel);
+    replace(head, backButton());
+    replace(panel, problemBlock("This exchange cannot be shown", error));
   }
 
   function backButton() {
@@ -87,7 +92,7 @@ export function exchangeView(id, tab, query, onClose) {
 
   function showHead() {
     const one = detail.summary;
-    replace(
+    update(
       head,
       h(
         "div",
@@ -144,7 +149,7 @@ export function exchangeView(id, tab, query, onClose) {
       ["first byte", one.first_byte === undefined || one.first_byte === null ? "" : duration(one.first_byte), ""],
       ["duration", one.seconds === undefined || one.seconds === null ? "open" : duration(one.seconds), ""],
       ["attempts", one.attempts > 1 ? count(one.attempts) : "", "bad"],
-      ["findings", detail.findings.length ? count(detail.findings.length) : "", "finding"],
+      ["findings", findingBadge(one.findings), ""],
       ["key", one.key ?? "", ""],
     ].filter(([, value]) => value);
     return h("dl", { class: "facts" }, facts.map(([name, value, kind]) => h("div", { class: kind }, h("dt", {}, name), h("dd", {}, value))));
@@ -156,6 +161,7 @@ export function exchangeView(id, tab, query, onClose) {
       const isSelected = link.dataset.tab === tab;
       link.setAttribute("aria-selected", String(isSelected));
       link.tabIndex = isSelected ? 0 : -1;
+      if (isSelected) link.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
     panel.setAttribute("aria-labelledby", `tab-${tab}`);
     if (shown?.name === tab) {
@@ -214,7 +220,7 @@ function attemptsTab() {
     element,
     refresh(detail) {
       if (!detail.attempts.length) {
-        replace(element, h("div", { class: "empty" }, h("h3", {}, "No request was sent to an upstream"), h("p", {}, detail.summary.error ?? "")));
+        replace(element, emptyBlock("No request was sent to an upstream", sentence(detail.summary.error ?? "")));
         return;
       }
       replace(element, h("p", { class: "quiet" }, plural(detail.attempts.length, "attempt")), detail.attempts.map((one, index) => attemptCard(one, index + 1)));

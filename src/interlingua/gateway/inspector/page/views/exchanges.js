@@ -2,36 +2,57 @@
 
 import { getJson } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
-import { bytes, count, dateAndTime, duration, plural, rem, short, timeOfDay, visible } from "../lib/format.js";
+import { count, dateAndTime, duration, isToday, plural, rem, timeOfDay, timeOfList, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
+import { whenReleased } from "../lib/pointer.js";
+import { emptyBlock } from "../lib/problem.js";
 import { currentRoute, navigate, replaceQuery, routeUrl } from "../lib/router.js";
-import { FILTERS, allExchanges, filterExchanges, filterValues, isFailed, state, statusName, subscribe } from "../lib/store.js";
+import { FILTERS, allExchanges, filterExchanges, isFailed, state, subscribe } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
 import { exchangeView } from "./exchange.js";
+import { durationBar, durationText, elapsed, modelOf, returnedChip, statusDot, statusPill, titleOf, tokenCell } from "./exchange_cells.js";
+import { createFilterBar } from "./filter_bar.js";
+import { findingBadge } from "./findings.js";
 
 const ROW_HEIGHT = 2.25; // rem
 const COMPACT_ROW_HEIGHT = 3.4;
-const SEARCH_DELAY = 300;
+const SEARCH_AGAIN_DELAY = 1000;
+const HOLD_MILLISECONDS = 1500; // after the last movement of the pointer
+const CLOCK_MILLISECONDS = 1000;
+const NARROW = matchMedia("(max-width: 40rem)");
 const COLUMNS = ["Time", "Status", "Client", "Request", "Model", "Calls", "Findings", "Tokens", "First byte", "Duration"];
 
 /** Create the view. `update(route)` shows another exchange or other filters. */
 export function exchangesView(route) {
   let filters = route.query;
   let found = null; // ids with the searched text
+  let searchedVersion = 0;
+  let searchTimer = 0;
+  let searchProblem = null;
   let rows = [];
   let selected = -1;
   let longest = 1;
   let open = null; // view of the exchange that is shown
+  let heldUntil = 0; // until then nothing changes, because the pointer moves
+  let heldTimer = 0;
+  let newAbove = 0; // rows that have come above those that are shown
+  let isFollowing = true; // the newest rows are shown, unless the user has scrolled
+  let isOwnScroll = false;
 
-  const list = createVirtualList({ rowHeight: rem(ROW_HEIGHT), renderRow, label: "Exchanges", className: "exchange-rows" });
+  const list = createVirtualList({ rowHeight: rem(rowHeight(false)), renderRow, keyOf: (index) => rows[index].id, stateOf, label: "Exchanges", className: "exchange-rows" });
   const head = h("div", { class: "exchange-head", role: "row" }, COLUMNS.map((name) => h("span", { role: "columnheader", class: `c-${name.toLowerCase().replace(" ", "-")}` }, name)));
   const table = h("div", { class: "exchange-table", role: "table", "aria-label": "Exchanges" }, h("div", { role: "rowgroup" }, head), list.element);
-  const empty = h("div", { class: "empty", hidden: true });
+  const empty = h("div", { hidden: true });
   const summary = h("p", { class: "list-summary", role: "status" });
+  const newRows = h("button", { type: "button", class: "new-rows", hidden: true, onClick: scrollToTop });
+  const problems = h("div", { class: "list-problems" });
   const filterBar = createFilterBar(() => filters, setFilters, setSearch);
-  const listPane = h("section", { class: "list-pane", "aria-label": "List of exchanges" }, filterBar.element, summary, table, empty);
+  const listPane = h("section", { class: "list-pane", "aria-label": "List of exchanges" }, filterBar.element, problems, summary, newRows, table, empty);
   const detailPane = h("section", { class: "detail-pane", "aria-label": "Exchange" });
   const element = h("div", { class: "exchanges" }, listPane, detailPane);
+
+  list.element.addEventListener("pointermove", () => { heldUntil = performance.now() + HOLD_MILLISECONDS; });
+  list.element.addEventListener("scroll", onScroll, { passive: true });
 
   function setFilters(next) {
     filters = next;
@@ -42,8 +63,73 @@ export function exchangesView(route) {
   async function setSearch(text) {
     filters = { ...filters, text };
     replaceQuery(filters);
-    found = text ? new Set(await getJson("search", { text })) : null;
-    if ((filters.text ?? "") === text) refresh();
+    const version = state.version;
+    searchProblem = null;
+    let ids = null;
+    try {
+      ids = text ? new Set(await getJson("search", { text })) : null;
+    } catch (error) {
+      searchProblem = error;
+    }
+    if ((filters.text ?? "") !== text) return;
+    found = ids;
+    searchedVersion = version;
+    refresh();
+  }
+
+  /** Search the exchanges that have changed since the last search. */
+  async function searchAgain() {
+    searchTimer = 0;
+    const { text } = filters;
+    const version = state.version;
+    if (!found || version === searchedVersion) return;
+    const ids = await getJson("search", { text, since: searchedVersion }).catch(() => []); // the next change brings it
+    if (filters.text !== text || !found) return;
+    searchedVersion = version;
+    ids.forEach((id) => found.add(id));
+    refresh();
+  }
+
+  /** Show the data of now, but not while the pointer moves, perhaps to a click. A list that is scrolled stays in place. */
+  function refreshLive() {
+    const wait = heldUntil - performance.now();
+    if (wait > 0) {
+      heldTimer ||= setTimeout(() => { heldTimer = 0; refreshLive(); }, wait);
+      return;
+    }
+    const { firstVisible } = list;
+    const anchor = rows[firstVisible]?.id;
+    refresh();
+    if (found && !searchTimer) searchTimer = setTimeout(searchAgain, SEARCH_AGAIN_DELAY);
+    if (isFollowing && !list.element.matches(":has(:focus-visible)")) {
+      if (firstVisible) scrollToTop();
+      return;
+    }
+    const shift = rows.findIndex((one) => one.id === anchor) - firstVisible;
+    if (shift <= 0) return;
+    isOwnScroll = true;
+    list.shift(shift);
+    list.refresh();
+    showNewAbove(newAbove + shift);
+  }
+
+  function onScroll() {
+    if (!isOwnScroll) isFollowing = list.firstVisible === 0;
+    isOwnScroll = false;
+    if (list.firstVisible < newAbove) showNewAbove(list.firstVisible);
+  }
+
+  function scrollToTop() {
+    list.element.scrollTop = 0;
+    isFollowing = true;
+    isOwnScroll = true;
+    showNewAbove(0);
+  }
+
+  function showNewAbove(number) {
+    newAbove = number;
+    newRows.hidden = !number;
+    replace(newRows, icon("up"), plural(number, "new exchange"));
   }
 
   function refresh() {
@@ -52,12 +138,14 @@ export function exchangesView(route) {
     longest = usualDuration(rows);
     selected = rows.findIndex((one) => one.id === (openId() ?? selectedId));
     table.setAttribute("aria-rowcount", String(rows.length + 1));
+    table.classList.toggle("with-dates", rows.length > 0 && !isToday(rows[rows.length - 1].time));
     list.setCount(rows.length);
     list.refresh();
     filterBar.refresh();
     showEmpty();
+    showProblems();
     const total = allExchanges().length;
-    replace(summary, rows.length === total ? "" : `${count(rows.length)} of ${plural(total, "exchange")}`);
+    replace(summary, searchProblem ? `The text was not searched: ${searchProblem.message}` : rows.length === total ? "" : `${count(rows.length)} of ${plural(total, "exchange")}`);
   }
 
   function showEmpty() {
@@ -65,17 +153,24 @@ export function exchangesView(route) {
     table.hidden = rows.length === 0;
     if (rows.length) return;
     if (allExchanges().length) {
-      replace(empty, h("h2", {}, "No exchange matches"), h("button", { type: "button", onClick: clearFilters }, "Show all exchanges"));
+      replace(empty, emptyBlock("No exchange matches", h("button", { type: "button", onClick: clearFilters }, "Show all exchanges")));
     } else if (state.info?.is_live) {
-      replace(empty, h("h2", {}, "Waiting for the first request"), h("p", {}, "Send one through the gateway: it appears here at once."));
+      replace(empty, emptyBlock("Waiting for the first request", "Send one through the gateway: it appears here at once."));
     } else {
-      const problems = (state.info?.problems ?? []).slice(0, 5).map((problem) => h("li", {}, problem));
-      replace(empty, h("h2", {}, "No captures yet"), h("p", {}, "Files that appear in the folder are shown here."), problems.length ? h("ul", {}, problems) : null);
+      replace(empty, emptyBlock("No captures yet", "Files that appear in the folder are shown here."));
     }
+  }
+
+  function showProblems() {
+    const total = state.problems.length;
+    if (problems.childElementCount && problems.dataset.total === String(total)) return;
+    problems.dataset.total = total;
+    replace(problems, total ? h("details", {}, h("summary", {}, `${plural(total, "file")} left out`), h("ul", {}, state.problems.map((problem) => h("li", {}, problem)))) : null);
   }
 
   function clearFilters() {
     found = null;
+    filterBar.setText("");
     setFilters({});
   }
 
@@ -83,19 +178,26 @@ export function exchangesView(route) {
     return currentRoute().parts[1];
   }
 
+  function isCompact() {
+    return NARROW.matches || element.classList.contains("with-detail");
+  }
+
   // ── rows ──
 
   function renderRow(index) {
     const one = rows[index];
-    const isCompact = element.classList.contains("with-detail");
-    const row = isCompact ? compactRow(one) : wideRow(one);
-    row.setAttribute("aria-rowindex", String(index + 2));
+    const row = isCompact() ? compactRow(one) : wideRow(one);
     row.classList.toggle("selected", index === selected);
     row.classList.toggle("failed", isFailed(one));
     row.addEventListener("click", (event) => {
-      if (!event.target.closest("a")) openExchange(index);
+      if (!event.target.closest("a")) location.hash = exchangeUrl(one.id);
     });
     return row;
+  }
+
+  function stateOf(index) {
+    const one = rows[index];
+    return JSON.stringify([one, index === selected, one.id === openId(), isCompact(), longest, elapsed(one), currentRoute().parts[2]]);
   }
 
   function link(one, ...children) {
@@ -112,13 +214,13 @@ export function exchangesView(route) {
     return h(
       "div",
       { class: "exchange-row", role: "row" },
-      cell("time", h("time", { title: dateAndTime(one.time) }, timeOfDay(one.time))),
+      cell("time", h("time", { title: dateAndTime(one.time) }, timeOfList(one.time))),
       cell("status", statusPill(one)),
       cell("client", visible(one.client || "unknown")),
       cell("request", returnedChip(one), link(one, titleOf(one))),
       cell("model", h("span", { class: "mono", title: `${one.upstream_model || one.model} at ${one.upstream || "no upstream"}` }, modelOf(one))),
       cell("calls", one.calls ? h("span", { class: "badge call" }, one.calls) : h("span", { class: "none" }, "–")),
-      cell("findings", findingBadge(one)),
+      cell("findings", findingBadge(one.findings) ?? h("span", { class: "none" }, "–")),
       cell("tokens", tokenCell(one)),
       cell("first-byte", duration(one.first_byte)),
       cell("duration", durationBar(one, longest)),
@@ -133,11 +235,11 @@ export function exchangesView(route) {
       h(
         "span",
         { role: "cell", class: "c-facts" },
-        h("time", {}, timeOfDay(one.time)),
+        h("time", { title: dateAndTime(one.time) }, openId() ? timeOfDay(one.time) : timeOfList(one.time)),
         h("span", { class: "mono" }, modelOf(one)),
         one.calls ? h("span", { class: "badge call" }, plural(one.calls, "call")) : null,
-        Object.keys(one.findings ?? {}).length ? findingBadge(one) : null,
-        h("span", { class: "quiet" }, duration(one.seconds)),
+        findingBadge(one.findings),
+        h("span", { class: "quiet" }, durationText(one)),
       ),
     );
   }
@@ -147,7 +249,7 @@ export function exchangesView(route) {
   function showDetail(parts, query) {
     const [, id, tab] = parts;
     element.classList.toggle("with-detail", Boolean(id));
-    list.setRowHeight(rem(id ? COMPACT_ROW_HEIGHT : ROW_HEIGHT));
+    list.setRowHeight(rem(rowHeight(Boolean(id))));
     if (!id) {
       open?.stop();
       open = null;
@@ -184,7 +286,16 @@ export function exchangesView(route) {
     Escape: ["Close the exchange", () => (openId() ? navigate(["exchanges"], filters) : false)],
   });
 
-  const unsubscribe = subscribe(refresh);
+  // The durations of open exchanges grow.
+  const clock = setInterval(() => whenReleased(list.refresh), CLOCK_MILLISECONDS);
+
+  function onWidth() {
+    list.setRowHeight(rem(rowHeight(Boolean(openId()))));
+    list.refresh();
+  }
+
+  NARROW.addEventListener("change", onWidth);
+  const unsubscribe = subscribe(refreshLive);
   showDetail(route.parts, route.query);
   if (filters.text) setSearch(filters.text);
   refresh();
@@ -193,18 +304,31 @@ export function exchangesView(route) {
   return {
     element,
     update(next) {
-      const { text, ...kept } = next.query;
-      if (next.parts.length < 2 || Object.keys(kept).length) filters = filtersOf(next.query, filters, next.parts);
+      const { text } = filters;
+      filters = filtersOf(next.query, filters, next.parts);
+      if ((filters.text ?? "") !== (text ?? "")) {
+        filterBar.setText(filters.text ?? "");
+        setSearch(filters.text ?? "");
+      }
       showDetail(next.parts, next.query);
       refresh();
     },
     stop() {
       unsubscribe();
+      clearInterval(clock);
+      clearTimeout(searchTimer);
+      clearTimeout(heldTimer);
+      NARROW.removeEventListener("change", onWidth);
       removeShortcuts();
       open?.stop();
       list.stop();
     },
   };
+}
+
+/** Height of a row in rem: a wide row has one line, a compact one two. */
+function rowHeight(hasDetail) {
+  return hasDetail || NARROW.matches ? COMPACT_ROW_HEIGHT : ROW_HEIGHT;
 }
 
 /** Duration that fills the bar of a row: that of a slow exchange, but not of the slowest one. */
@@ -218,98 +342,4 @@ function filtersOf(query, filters, parts) {
   const names = [...Object.keys(FILTERS), "text"];
   const own = Object.fromEntries(Object.entries(query).filter(([name]) => names.includes(name)));
   return parts.length < 2 || Object.keys(own).length ? own : filters;
-}
-
-/** Status of an exchange as a small label. */
-export function statusPill(one) {
-  const name = statusName(one);
-  const text = name === "ok" ? String(one.status || "ok") : name === "open" ? "open" : one.status >= 400 ? String(one.status) : name;
-  return h("span", { class: `pill ${isFailed(one) ? "bad" : name === "open" ? "busy" : name === "ok" ? "good" : "plain"}`, title: one.error || name }, text);
-}
-
-function statusDot(one) {
-  const kind = isFailed(one) ? "bad" : one.outcome === "open" ? "busy" : one.outcome === "ok" ? "good" : "plain";
-  return h("span", { class: `dot ${kind}`, role: "img", "aria-label": statusName(one), title: one.error || statusName(one) });
-}
-
-function findingBadge(one) {
-  const kinds = Object.entries(one.findings ?? {});
-  const total = kinds.reduce((sum, [, number]) => sum + number, 0);
-  if (!total) return h("span", { class: "none" }, "–");
-  return h("span", { class: "badge finding", title: kinds.map(([kind, number]) => `${kind}${number > 1 ? ` × ${number}` : ""}`).join(", ") }, icon("flag"), total);
-}
-
-function tokenCell(one) {
-  const { input, output, cached, estimated } = one.tokens ?? {};
-  if (input === undefined) return h("span", { class: "none" }, one.bytes_in ? bytes(one.bytes_in) : "–");
-  const share = input ? Math.min(cached / input, 1) : 0;
-  return h(
-    "span",
-    { class: "tokens", title: `${count(input)} in (${count(cached)} cached), ${count(output)} out${estimated ? ", estimated" : ""}` },
-    h("span", {}, short(input), h("span", { class: "quiet" }, " → "), short(output)),
-    h("span", { class: "meter", role: "img", "aria-label": `${Math.round(100 * share)} % cached` }, h("span", { style: { width: `${100 * share}%` } })),
-  );
-}
-
-function durationBar(one, longest) {
-  if (one.seconds === null || one.seconds === undefined) return h("span", { class: "quiet" }, "…");
-  const scale = (seconds) => `${Math.min((100 * seconds) / longest, 100)}%`;
-  return h(
-    "span",
-    { class: "duration" },
-    h("span", { class: "duration-text" }, duration(one.seconds)),
-    h("span", { class: "bar", "aria-hidden": "true" }, h("span", { class: "bar-wait", style: { width: scale(Math.min(one.first_byte ?? one.seconds, one.seconds)) } }), h("span", { class: "bar-stream", style: { width: scale(Math.max(one.seconds - (one.first_byte ?? one.seconds), 0)) } })),
-  );
-}
-
-/** Filters of the list: a text, and a choice for each facet. */
-function createFilterBar(getFilters, setFilters, setSearch) {
-  const search = h("input", { type: "search", placeholder: "Search requests and replies", "aria-label": "Search requests and replies", value: getFilters().text ?? "" });
-  let timer = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => setSearch(search.value.trim()), SEARCH_DELAY);
-  });
-  const selects = Object.entries(FILTERS).map(([name, { label }]) => {
-    const select = h("select", { "aria-label": label, "data-filter": name, onChange: () => setFilters({ ...getFilters(), [name]: select.value }) });
-    return [name, label, select];
-  });
-  const facets = h("div", { class: "facets" }, selects.map(([, , select]) => select));
-  const element = h("div", { class: "filter-bar", role: "search" }, h("label", { class: "search-field" }, icon("search"), search), facets);
-  let shown = "";
-
-  function refresh() {
-    const filters = getFilters();
-    const options = selects.map(([name]) => filterValues(name));
-    const key = JSON.stringify([options, filters]);
-    if (key === shown) return;
-    shown = key;
-    selects.forEach(([name, label, select], index) => {
-      const value = filters[name] ?? "";
-      const known = options[index];
-      const all = value && !known.some(([one]) => one === value) ? [[value, 0], ...known] : known;
-      replace(select, h("option", { value: "" }, `${label}: all`), all.map(([one, number]) => h("option", { value: one, selected: one === value }, `${one} (${number})`)));
-      select.classList.toggle("active", Boolean(value));
-      select.hidden = !all.length;
-    });
-  }
-
-  return { element, refresh, focus: () => search.focus() };
-}
-
-/** The text of the user that a request is about. */
-export function titleOf(one) {
-  return visible(one.title || one.path || one.id);
-}
-
-function modelOf(one) {
-  return visible(one.upstream_model || one.model || "–");
-}
-
-/** Names of the tools whose results a request returns. */
-export function returnedChip(one) {
-  const names = one.returned ?? [];
-  if (!names.length) return null;
-  const text = names.length > 1 ? `${names[0]} +${names.length - 1}` : names[0];
-  return h("span", { class: "chip call", title: `returns the result of ${names.join(", ")}` }, `↳ ${visible(text)}`);
 }

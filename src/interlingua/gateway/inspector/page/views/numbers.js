@@ -1,77 +1,77 @@
 // Numbers: plots of what the inspector keeps.
 
 import { getJson } from "../lib/api.js";
-import { h, replace } from "../lib/dom.js";
+import { h, update } from "../lib/dom.js";
 import { count, duration, percent, plural, visible } from "../lib/format.js";
-import { horizontalBars, scatterPlot, stackedBars } from "../lib/plots.js";
+import { horizontalBars, legendNames, scatterPlot, stackedBars } from "../lib/plots.js";
+import { whenReleased } from "../lib/pointer.js";
+import { emptyBlock, problemBlock } from "../lib/problem.js";
 import { replaceQuery, routeUrl } from "../lib/router.js";
-import { FILTERS, filterValues, subscribe } from "../lib/store.js";
+import { subscribeSlowly } from "../lib/store.js";
+import { createFacets } from "./filter_bar.js";
 
 const RELOAD_MILLISECONDS = 2000;
-const FACETS = ["upstream_model", "upstream", "client", "key"];
-const FACET_FILTERS = { upstream_model: "model" };
+const FACETS = ["model", "upstream", "client", "key"];
 
 /** Create the view. */
 export function numbersView(route) {
-  const filters = { ...route.query };
+  let filters = route.query;
   const cards = h("div", { class: "cards" });
-  const facets = h("div", { class: "facets" });
-  const element = h("div", { class: "scroll-area numbers", tabindex: "0", role: "region", "aria-label": "Numbers" }, h("div", { class: "numbers-head" }, h("h2", {}, "Numbers"), facets), cards);
-  let timer = 0;
+  const facets = createFacets(FACETS, () => filters, setFilters);
+  const element = h("div", { class: "scroll-area numbers", tabindex: "0", role: "region", "aria-label": "Numbers" }, h("div", { class: "numbers-head" }, h("h2", {}, "Numbers"), facets.element), cards);
 
-  async function load() {
-    show(await getJson("numbers", filters));
-    showFacets();
+  function setFilters(next) {
+    filters = next;
+    replaceQuery(filters);
+    load();
   }
 
-  function showFacets() {
-    replace(
-      facets,
-      FACETS.map((name) => {
-        const filter = FACET_FILTERS[name] ?? name;
-        const values = filterValues(filter);
-        if (!values.length) return null;
-        const select = h("select", { "aria-label": FILTERS[filter].label, onChange: () => { filters[name] = select.value; replaceQuery(filters); load(); } }, h("option", { value: "" }, `${FILTERS[filter].label}: all`), values.map(([value, number]) => h("option", { value, selected: filters[name] === value }, `${value} (${number})`)));
-        return select;
-      }),
-    );
+  async function load() {
+    const wanted = filters;
+    try {
+      const numbers = await getJson("numbers", wanted);
+      whenReleased(() => wanted === filters && show(numbers));
+    } catch (error) {
+      if (!cards.childElementCount) update(cards, problemBlock("The numbers cannot be shown", error));
+    }
   }
 
   function show(numbers) {
+    facets.refresh();
     if (!numbers.exchanges) {
-      replace(cards, h("div", { class: "empty" }, h("h3", {}, "Nothing to count yet"), h("p", {}, "Finished exchanges appear here.")));
+      update(cards, emptyBlock("Nothing to count yet", "Finished exchanges appear here."));
       return;
     }
+    const { start, bucket_seconds: seconds } = numbers;
+    const bucketCount = Math.max(...[...numbers.requests, ...numbers.errors].map((one) => one.counts.length), 1);
+    const times = [start, start + bucketCount * seconds]; // of all plots, so that they can be compared
     const models = [...new Set([...numbers.requests.map((one) => one.name), ...numbers.first_byte.map((point) => point[2])])];
     const upstreams = numbers.errors.map((one) => one.name);
     const points = (list) => list.map(([time, value, name, id]) => ({ time, value, name, id }));
     const href = (id) => routeUrl(["exchanges", id, "reply"]);
-    replace(
+    const rate = (value) => `${Math.round(value)}/s`;
+    const per = `per ${bucketName(seconds)}`;
+    update(
       cards,
       tiles(numbers),
-      card("First byte", "Seconds to the first output", points(numbers.first_byte), (list) => scatterPlot("First byte", list, models, duration, href), models, (list) => pointTable(list, duration)),
-      card("Speed", "Output tokens per second of streams", points(numbers.tokens_per_second), (list) => scatterPlot("Speed", list, models, (value) => `${Math.round(value)}/s`, href), models, (list) => pointTable(list, (value) => `${Math.round(value)}/s`)),
-      card("Requests", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.requests, (list) => stackedBars("Requests", list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
-      card("Calls", `By model, per ${bucketName(numbers.bucket_seconds)}`, numbers.calls, (list) => stackedBars("Calls", list, models, numbers.start, numbers.bucket_seconds), models, seriesTable),
-      card("Errors", `By upstream, per ${bucketName(numbers.bucket_seconds)}`, numbers.errors, (list) => stackedBars("Errors", list, upstreams, numbers.start, numbers.bucket_seconds), upstreams, seriesTable),
+      card("First byte", "Time to the first output", points(numbers.first_byte), (list) => scatterPlot("First byte", list, models, times, duration, href), models, (list) => pointTable(list, duration)),
+      card("Speed", "Output tokens per second of streams", points(numbers.tokens_per_second), (list) => scatterPlot("Speed", list, models, times, rate, href), models, (list) => pointTable(list, rate)),
+      card("Requests", `By model, ${per}`, numbers.requests, (list) => stackedBars("Requests", list, models, times, seconds), models, seriesTable),
+      card("Calls", `By model, ${per}`, numbers.calls, (list) => stackedBars("Calls", list, models, times, seconds), models, seriesTable),
+      card("Errors", `By upstream, ${per}`, numbers.errors, (list) => stackedBars("Errors", list, upstreams, times, seconds), upstreams, seriesTable),
       card("Findings", "By kind and model", numbers.findings, (list) => horizontalBars(list, models), models, null),
     );
   }
 
-  const unsubscribe = subscribe(() => {
-    if (timer) return;
-    timer = setTimeout(() => {
-      timer = 0;
-      load();
-    }, RELOAD_MILLISECONDS);
-  });
+  const unsubscribe = subscribeSlowly(load, RELOAD_MILLISECONDS);
   load();
 
   return {
     element,
-    update() {},
+    update(next) {
+      setFilters(next.query);
+    },
     stop() {
-      clearTimeout(timer);
       unsubscribe();
     },
   };
@@ -90,15 +90,19 @@ function tiles(numbers) {
   return h("dl", { class: "tiles" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
+/** One plot. `names`: all names of its kind, whose places give their colours; the legend has those of this plot. */
 function card(title, about, list, plot, names, table) {
-  const shown = names.slice(0, 8);
+  const own = new Set(list.flatMap((one) => (one.by_model ? Object.keys(one.by_model) : [one.name])));
+  const legend = legendNames(names).filter(([name]) => own.has(name) || name === "others");
+  const none = title === "Errors" || title === "Findings" ? "None." : "No data.";
+  const wasOpen = document.querySelector(`[data-table="${title}"]`)?.open;
   return h(
     "section",
     { class: "card plot-card" },
     h("h3", {}, title, h("span", { class: "quiet" }, ` ${about}`)),
-    list.length ? plot(list) : h("p", { class: "quiet none-yet" }, title === "Errors" || title === "Findings" ? "None." : "No data."),
-    list.length && shown.length > 1 ? h("ul", { class: "legend" }, shown.map((name, index) => h("li", { class: `swatch series-${index % 8}`, title: name }, h("span", { class: "legend-name" }, visible(name))))) : null,
-    list.length && table ? h("details", {}, h("summary", {}, "As a table"), table(list)) : null,
+    list.length ? plot(list) : h("p", { class: "quiet none-yet" }, none),
+    legend.length > 1 ? h("ul", { class: "legend" }, legend.map(([name, colour]) => h("li", { class: `swatch ${colour}`, title: name }, h("span", { class: "legend-name" }, visible(name))))) : null,
+    list.length && table ? h("details", { "data-table": title, open: wasOpen }, h("summary", {}, "As a table"), table(list)) : null,
   );
 }
 
@@ -117,7 +121,6 @@ function seriesTable(series) {
 }
 
 function bucketName(seconds) {
-  if (seconds < 60) return plural(seconds, "second");
-  if (seconds < 3600) return plural(seconds / 60, "minute");
-  return seconds < 86_400 ? plural(seconds / 3600, "hour") : plural(seconds / 86_400, "day");
+  const [size, name] = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([one]) => seconds >= one);
+  return seconds === size ? name : plural(seconds / size, name);
 }

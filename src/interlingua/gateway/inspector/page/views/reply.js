@@ -1,19 +1,23 @@
 // One reply: upstream messages, steps and client frames side by side, linked, and as they stood at any moment.
 
 import { ApiError, getLines } from "../lib/api.js";
-import { brief, parsePayload, pretty } from "../lib/chunks.js";
+import { brief, payload, pretty } from "../lib/chunks.js";
+import { clampedText } from "../lib/clamped_text.js";
 import { h, icon, marked, replace } from "../lib/dom.js";
-import { apiName, count, duration, oneLine, plural, rem } from "../lib/format.js";
+import { apiName, count, duration, oneLine, plural, rem, visible } from "../lib/format.js";
 import { addShortcuts } from "../lib/keyboard.js";
+import { whenReleased } from "../lib/pointer.js";
+import { problemBlock } from "../lib/problem.js";
 import { routeUrl } from "../lib/router.js";
-import { state } from "../lib/store.js";
 import { createVirtualList } from "../lib/virtual_list.js";
+import { findingChip, findingHelp, severityOf } from "./findings.js";
 import { foldReply, messageKind, stepKind, stepText } from "./reply_state.js";
 import { densityPlot } from "./waterfall.js";
 
 const LINE_HEIGHT = 1.5; // rem
 const SPEEDS = [["0.25", "¼ ×"], ["1", "1 ×"], ["4", "4 ×"], ["16", "16 ×"], ["100", "100 ×"]];
 const MAX_BRIEF_CHARS = 400;
+const MAX_PART_CHARS = 20_000;
 const MAX_SHOWN_SOURCES = 30;
 const COLUMN_NAMES = ["upstream", "steps", "client"];
 
@@ -23,6 +27,7 @@ export function replyTab(id, query, getDetail) {
   let lines = []; // [message, line] of each row
   let firstLine = []; // first row of each message
   let users = new Map(); // steps that came from a message: number → [[message, step]]
+  let isLoaded = false;
   let facts = {};
   let selection = null; // {column, message, index}
   let links = emptyLinks();
@@ -60,56 +65,68 @@ export function replyTab(id, query, getDetail) {
 
   // ── loading ──
 
+  /** Load the reply, and show it as it arrives. One that is shown already stays until all of it is there. */
   async function load() {
     controller.abort();
     controller = new AbortController();
-    const wasAtEnd = moment >= messages.length - 1;
-    const kept = selection;
-    messages = [];
-    lines = [];
-    firstLine = [];
-    users = new Map();
-    briefs.clear();
-    let isFirst = true;
+    const next = { messages: [], lines: [], firstLine: [], users: new Map() };
+    const isShownEarly = !isLoaded;
+    const { signal } = controller;
     try {
       await getLines(`exchanges/${encodeURIComponent(id)}/reply`, changes, (line) => {
         if (Array.isArray(line)) {
-          addMessages(line);
-          if (isFirst) showLoaded(true);
-          isFirst = false;
+          addMessages(next, line);
+          if (isShownEarly) {
+            adopt(next);
+            if (next.messages.length === line.length) showLoaded(true);
+          }
         } else if (line.findings) {
           facts.dialect = line.dialect;
-          showFindings();
         } else facts = line;
-      }, controller.signal);
+      }, signal);
     } catch (error) {
-      if (error.name !== "AbortError") showProblem(error);
+      if (error.name !== "AbortError" && !isLoaded) showProblem(error);
       return;
     }
+    whenReleased(() => !signal.aborted && showAll(next));
+  }
+
+  function showAll(next) {
+    const wasAtEnd = !isLoaded || moment >= messages.length - 1;
+    const wasAtBottom = isLoaded && list.isAtEnd;
+    isLoaded = true;
+    adopt(next);
     showNotice();
+    showFindings();
     showLoaded(wasAtEnd);
-    if (kept && messages[kept.message]) select(kept);
+    if (selection && messages[selection.message]) select(selection);
+    else if (wasAtBottom) list.scrollToIndex(lines.length - 1);
     performance.mark("reply-loaded");
   }
 
-  function addMessages(batch) {
+  function adopt(next) {
+    ({ messages, lines, firstLine, users } = next);
+    briefs.clear();
+    list.setCount(lines.length);
+    table.setAttribute("aria-rowcount", String(lines.length + 1));
+  }
+
+  function addMessages(next, batch) {
     for (const message of batch) {
-      const index = messages.length;
-      messages.push(message);
+      const index = next.messages.length;
+      next.messages.push(message);
       message.steps ??= [];
       message.frames ??= [];
-      firstLine.push(lines.length);
+      next.firstLine.push(next.lines.length);
       const height = Math.max(1, message.steps.length, message.frames.length);
-      for (let line = 0; line < height; line += 1) lines.push([index, line]);
+      for (let line = 0; line < height; line += 1) next.lines.push([index, line]);
       message.steps.forEach((step, place) => {
         for (const [number] of step.sources) {
-          if (!users.has(number)) users.set(number, []);
-          users.get(number).push([index, place]);
+          if (!next.users.has(number)) next.users.set(number, []);
+          next.users.get(number).push([index, place]);
         }
       });
     }
-    list.setCount(lines.length);
-    table.setAttribute("aria-rowcount", String(lines.length + 1));
   }
 
   function showLoaded(isAtEnd) {
@@ -121,7 +138,7 @@ export function replyTab(id, query, getDetail) {
 
   function showProblem(error) {
     const isMissing = error instanceof ApiError && error.status !== 0;
-    replace(element, h("div", { class: "empty" }, h("h3", {}, isMissing ? "There is no reply to show" : error.message), h("p", {}, isMissing ? error.message : "", " ", error.hint ?? "")));
+    replace(element, problemBlock(isMissing ? "There is no reply to show" : "The reply cannot be shown", error));
   }
 
   function showNotice() {
@@ -143,7 +160,7 @@ export function replyTab(id, query, getDetail) {
     const message = messages[index];
     const row = h(
       "div",
-      { class: `timeline-row${line === 0 ? " first" : ""}`, role: "row", "aria-rowindex": String(position + 2), "data-message": index, "data-line": line },
+      { class: `timeline-row${line === 0 ? " first" : ""}`, role: "row", "data-message": index, "data-line": line },
       h("span", { role: "cell", class: "t-time" }, line === 0 ? timeCell(message, index) : null),
       cell("upstream", index, line, line === 0 ? upstreamText(message, index) : null),
       cell("steps", index, line, message.steps[line] ? stepContent(message.steps[line]) : null),
@@ -166,7 +183,7 @@ export function replyTab(id, query, getDetail) {
   }
 
   function briefOf(data, key) {
-    if (!briefs.has(key)) briefs.set(key, oneLine(brief(data)).slice(0, MAX_BRIEF_CHARS));
+    if (!briefs.has(key)) briefs.set(key, oneLine(brief(data).slice(0, MAX_BRIEF_CHARS)));
     return briefs.get(key);
   }
 
@@ -181,7 +198,7 @@ export function replyTab(id, query, getDetail) {
     const found = [];
     for (const { start, end } of ranges) {
       if (!end) continue;
-      const part = oneLine(data.slice(start, end));
+      const part = oneLine(data.slice(start, Math.min(end, start + MAX_BRIEF_CHARS)));
       const at = text.indexOf(part);
       if (at >= 0) found.push({ start: at, end: at + part.length });
     }
@@ -190,11 +207,13 @@ export function replyTab(id, query, getDetail) {
 
   function stepContent(step) {
     const kind = stepKind(step.event);
-    const text = stepText(step.event);
+    const text = stepText(step.event).slice(0, MAX_BRIEF_CHARS);
+    const choice = step.event.choice ? h("span", { class: "quiet" }, `choice ${step.event.choice}`) : null;
     const isText = text && kind !== "marker" && kind !== "held";
     return [
-      h("span", { class: `chip ${kind}` }, stepLabel(step, kind)),
-      isText && step.event.kind !== "Released" && step.event.event?.event !== "CallStart" ? h("span", { class: "step-text" }, oneLine(text)) : h("span", { class: "step-words" }, oneLine(stepWords(step, kind))),
+      h("span", { class: `chip ${kind}${kind === "finding" ? ` ${severityOf(step.event.finding.kind)}` : ""}` }, stepLabel(step, kind)),
+      choice,
+      isText && step.event.kind !== "Released" && step.event.event?.event !== "CallStart" ? h("span", { class: "step-text" }, oneLine(text)) : h("span", { class: "step-words" }, oneLine(stepWords(step, kind).slice(0, MAX_BRIEF_CHARS))),
     ];
   }
 
@@ -357,10 +376,10 @@ export function replyTab(id, query, getDetail) {
     const { event } = step;
     const finding = event.kind === "FindingReported" ? event.finding : null;
     return [
-      finding ? findingHelp(finding) : null,
+      finding ? findingHelp(finding.kind) : null,
       event.kind === "HeldBack" ? h("p", {}, "The client has not received this text yet, because it ", h("b", {}, heldReason(step)), ".") : null,
       sourceList(step),
-      h("details", {}, h("summary", {}, "Trace event"), h("pre", { class: "code" }, JSON.stringify(event, null, 2))),
+      h("details", {}, h("summary", {}, "Trace event"), clampedText(JSON.stringify(event, null, 2), { max: MAX_PART_CHARS, props: { class: "code" } })),
     ];
   }
 
@@ -387,10 +406,9 @@ export function replyTab(id, query, getDetail) {
 
   function frameDetails(message, frame) {
     const data = frame.data || message.data;
-    const value = parsePayload(data);
     return [
       message.is_unchanged && data === message.data ? h("p", { class: "quiet" }, "Unchanged, byte for byte.") : null,
-      h("pre", { class: "code" }, value === null ? data.trim() : JSON.stringify(value, null, 2)),
+      clampedText(pretty(payload(data)) || data.trim(), { max: MAX_PART_CHARS, props: { class: "code" } }),
       h("h4", {}, "Came from"),
       [...links.messages].slice(0, MAX_SHOWN_SOURCES).map(([number, ranges]) => sourceItem(number, ranges)),
     ];
@@ -444,13 +462,7 @@ export function replyTab(id, query, getDetail) {
 
   function findingItem(at, place) {
     const { finding } = messages[at].steps[place].event;
-    return h("li", {}, h("button", { type: "button", class: "finding-item", onClick: () => show("steps", at, place) }, h("span", { class: "chip finding" }, finding.kind), h("span", {}, finding.message)), findingHelp(finding));
-  }
-
-  function findingHelp(finding) {
-    const help = state.info?.findings?.[finding.kind];
-    if (!help) return null;
-    return h("p", { class: "finding-help" }, `${capitalize(help.irregularity)}: ${help.correction}. `, help.setting ? [h("b", {}, "Setting: "), h("code", {}, help.setting)] : null);
+    return h("li", {}, h("button", { type: "button", class: "finding-item", onClick: () => show("steps", at, place) }, findingChip(finding.kind), h("span", {}, finding.message)), findingHelp(finding.kind));
   }
 
   function jumpToFinding(step) {
@@ -503,14 +515,14 @@ export function replyTab(id, query, getDetail) {
     replace(
       soFar,
       h("h3", {}, isEnd ? "The client's reply" : `The client's reply after ${duration(messages[moment]?.at ?? 0)}`),
-      h("div", { class: "parts", tabindex: "0", role: "region", "aria-label": "Parts of the reply" }, reply.parts.length ? reply.parts.map(partBlock) : h("p", { class: "quiet" }, "Nothing has arrived."), reply.held.map(heldBlock), end),
+      h("div", { class: "parts", tabindex: "0", role: "region", "aria-label": "Parts of the reply" }, reply.parts.length ? reply.parts.map((part) => partBlock(part, !isEnd)) : h("p", { class: "quiet" }, "Nothing has arrived."), reply.held.map(heldBlock), end),
     );
     const parts = soFar.querySelector(".parts");
     parts.scrollTop = player ? parts.scrollHeight : scroll ?? 0;
   }
 
   function heldBlock(held) {
-    return h("div", { class: "part held" }, h("span", { class: "part-name" }, "held back"), h("pre", {}, held.text || "…"));
+    return h("div", { class: "part held" }, h("span", { class: "part-name" }, "held back"), h("pre", {}, visible(held.text) || "…"));
   }
 
   function togglePlay() {
@@ -575,6 +587,7 @@ export function replyTab(id, query, getDetail) {
       const wanted = changesOf(next);
       if (JSON.stringify(wanted) === JSON.stringify(changes)) return;
       changes = wanted;
+      isLoaded = false;
       load();
     },
     stop() {
@@ -593,23 +606,20 @@ function changesOf(query) {
   return Object.fromEntries(CHANGE_NAMES.filter((name) => query?.[`if-${name}`]).map((name) => [name, query[`if-${name}`]]));
 }
 
-/** Part of a reply: thinking, text or a call. */
-export function partBlock(part) {
+/** Part of a reply: thinking, text or a call. `isTail`: of a long text, show the end. */
+export function partBlock(part, isTail = false) {
   const isCall = part.kind === "call";
   const note = isCall && part.isOpen ? "open" : isCall && part.isComplete === false ? "incomplete" : "";
   return h(
     "div",
     { class: `part ${part.kind}` },
-    h("span", { class: "part-name" }, isCall ? part.name : part.kind, note ? h("span", { class: "pill bad" }, note) : null),
-    h("pre", {}, isCall ? pretty(part.text) || "(no arguments yet)" : part.text),
-    isCall && part.id ? h("span", { class: "part-id mono" }, part.id) : null,
+    h("span", { class: "part-name" }, isCall ? visible(part.name) : part.kind, part.choice ? h("span", { class: "quiet" }, `choice ${part.choice}`) : null, note ? h("span", { class: "pill bad" }, note) : null),
+    clampedText(isCall ? pretty(part.text) || "(no arguments yet)" : part.text, { max: MAX_PART_CHARS, isTail }),
+    isCall && part.id ? h("span", { class: "part-id mono" }, visible(part.id)) : null,
   );
 }
 
 function rawBlock(data, ranges) {
-  return h("pre", { class: "raw", tabindex: "0" }, marked(data.trimEnd(), ranges.filter(({ end }) => end <= data.length)));
-}
-
-function capitalize(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  const shown = ranges.filter(({ end }) => end <= data.length);
+  return clampedText(data.trimEnd(), { ranges: shown, max: MAX_PART_CHARS, props: { class: "raw", tabindex: "0" } });
 }

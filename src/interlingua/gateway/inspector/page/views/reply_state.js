@@ -1,45 +1,45 @@
 // The reply as it stood at a moment: what the client had received, and what was held back.
 
-/** Fold the steps of the messages up to `last`, inclusively. */
+/** Fold the steps of the messages up to `last`, inclusively. The parts of a reply with several choices are in their order. */
 export function foldReply(messages, last) {
-  const parts = [];
-  const state = { parts, held: [], stop: null, usage: null, failure: null, dialect: "", findings: 0 };
+  const state = { parts: [], held: [], stop: null, usage: null, failure: null };
   for (let index = 0; index <= last && index < messages.length; index += 1) {
     state.held = [];
     for (const { event } of messages[index].steps) addStep(state, event);
   }
+  state.parts.sort((a, b) => a.choice - b.choice);
   return state;
 }
 
 function addStep(state, step) {
   if (step.kind === "HeldBack") state.held.push(step);
-  else if (step.kind === "DialectChosen") state.dialect = step.dialect;
-  else if (step.kind === "FindingReported") state.findings += 1;
-  else if (step.kind === "EventSent" || step.kind === "Passed") addEvent(state, step.event);
+  else if (step.kind === "EventSent" || step.kind === "Passed") addEvent(state, step.event, step.choice ?? 0);
 }
 
-function addEvent(state, event) {
+function addEvent(state, event, choice) {
   const { parts } = state;
-  const last = parts[parts.length - 1];
+  const lastPart = () => parts.findLast((part) => part.choice === choice);
+  const lastCall = () => parts.findLast((part) => part.choice === choice && part.kind === "call");
   switch (event.event) {
     case "TextDelta":
     case "ReasoningDelta":
     case "RefusalDelta": {
       const kind = { TextDelta: "text", ReasoningDelta: "thinking", RefusalDelta: "refusal" }[event.event];
+      const last = lastPart();
       if (last?.kind === kind) last.text += event.text;
-      else parts.push({ kind, text: event.text });
+      else parts.push({ kind, choice, text: event.text });
       break;
     }
     case "CallStart":
-      parts.push({ kind: "call", name: event.name, id: event.id, text: "", isOpen: true, isComplete: false });
+      parts.push({ kind: "call", choice, name: event.name, id: event.id, text: "", isOpen: true, isComplete: false });
       break;
     case "ArgsDelta": {
-      const call = parts.findLast((part) => part.kind === "call");
+      const call = lastCall();
       if (call) call.text += event.text;
       break;
     }
     case "CallEnd": {
-      const call = parts.findLast((part) => part.kind === "call");
+      const call = lastCall();
       if (call) Object.assign(call, { isOpen: false, isComplete: event.complete });
       break;
     }

@@ -2,9 +2,11 @@
 
 import { getJson } from "../lib/api.js";
 import { pretty } from "../lib/chunks.js";
-import { h, marked, replace } from "../lib/dom.js";
-import { apiName, count, percent, plural } from "../lib/format.js";
-import { state } from "../lib/store.js";
+import { clampedText } from "../lib/clamped_text.js";
+import { h, replace } from "../lib/dom.js";
+import { apiName, count, percent, plural, visible } from "../lib/format.js";
+import { problemBlock } from "../lib/problem.js";
+import { findingChip } from "./findings.js";
 
 const SECTIONS = [
   ["setting", "Settings"],
@@ -14,6 +16,7 @@ const SECTIONS = [
 ];
 const CLAMP_CHARS = 600;
 const MAX_RAW_CHARS = 200_000;
+const IMAGE_URL = /^data:image\/[\w.+-]+;base64,(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/; // others are shown as text
 
 /** Create the tab. */
 export function requestTab(id) {
@@ -25,7 +28,7 @@ export function requestTab(id) {
     try {
       changes = await getJson(`exchanges/${encodeURIComponent(id)}/request`);
     } catch (error) {
-      replace(element, h("div", { class: "empty" }, h("h3", {}, "There is no request to show"), h("p", {}, error.message)));
+      replace(element, problemBlock("There is no request to show", error));
       return;
     }
     if (!changes.rows.some((row) => row.change !== "same")) mode = "all";
@@ -84,7 +87,7 @@ function entryBlock(entry, row, side) {
       "div",
       { class: "entry-head" },
       h("span", { class: `chip ${chipKind(entry)}` }, entry.kind === "text" ? entry.role || "text" : entry.kind),
-      h("b", {}, title),
+      h("b", {}, visible(title)),
       entry.id ? h("code", { class: row.fields?.includes("id") ? "changed-field" : "" }, entry.id) : null,
       entry.is_error ? h("span", { class: "pill bad" }, "error") : null,
       entry.note ? h("span", { class: row.fields?.includes("note") ? "changed-field" : "quiet" }, entry.note) : null,
@@ -100,28 +103,14 @@ function chipKind(entry) {
 }
 
 function entryContent(entry, row) {
-  if (entry.kind === "image" && entry.text?.startsWith("data:image/")) {
+  if (entry.kind === "image" && IMAGE_URL.test(entry.text ?? "")) {
     return h("img", { src: entry.text, alt: "Image in the conversation", class: "entry-image", loading: "lazy" });
   }
   const text = entry.kind === "call" ? pretty(entry.text ?? "") : entry.text ?? "";
   if (!text) return null;
   const isChanged = row.fields?.includes("text") && entry.kind !== "call";
   const ranges = isChanged ? [{ start: row.equal_start ?? 0, end: text.length - (row.equal_end ?? 0), kind: "changed" }] : [];
-  return clampedText(text, ranges);
-}
-
-/** Text of which the beginning is shown; the rest on demand. A change that is further behind is shown with its context. */
-function clampedText(text, ranges) {
-  const block = h("pre", { class: "entry-text" });
-  const change = ranges[0];
-  const start = change && change.start > CLAMP_CHARS / 2 ? change.start - CLAMP_CHARS / 4 : 0;
-  const end = Math.min(text.length, start + CLAMP_CHARS);
-  const shift = ({ start: from, end: to, kind }) => ({ start: Math.max(from - start, 0), end: Math.min(to, end) - start, kind });
-  const cut = text.slice(start, end);
-  replace(block, start ? "… " : null, marked(cut, ranges.map(shift)), end < text.length ? "…" : null);
-  if (start === 0 && end === text.length) return block;
-  const button = h("button", { type: "button", class: "link-button", onClick: () => { replace(block, marked(text, ranges)); button.remove(); } }, `Show all ${count(text.length)} characters`);
-  return [block, button];
+  return clampedText(text, { ranges, max: CLAMP_CHARS, props: { class: "entry-text" } });
 }
 
 function reasons(row) {
@@ -129,7 +118,7 @@ function reasons(row) {
     "ul",
     { class: "reasons" },
     (row.reasons ?? []).map((reason) =>
-      h("li", {}, h("span", { class: "pill plain" }, reason.step), " ", reason.words, reason.finding ? [" ", h("span", { class: "chip finding", title: state.info?.findings?.[reason.finding]?.setting ?? "" }, reason.finding)] : null),
+      h("li", {}, h("span", { class: "pill plain" }, reason.step), " ", reason.words, reason.finding ? [" ", findingChip(reason.finding)] : null),
     ),
   );
 }
@@ -140,7 +129,7 @@ function generalFindings(changes) {
     "section",
     { class: "request-section" },
     h("h3", {}, "Findings about the whole request"),
-    h("ul", { class: "plain-list" }, changes.findings.map((finding) => h("li", {}, h("span", { class: "chip finding" }, finding.kind), " ", finding.message))),
+    h("ul", { class: "plain-list" }, changes.findings.map((finding) => h("li", {}, findingChip(finding.kind), " ", finding.message))),
   );
 }
 
@@ -189,14 +178,10 @@ function rawBodies(changes) {
 function headerList(headers) {
   const names = Object.entries(headers);
   if (!names.length) return null;
-  return h("details", {}, h("summary", {}, plural(names.length, "header")), h("dl", { class: "pairs" }, names.map(([name, value]) => [h("dt", { class: "mono" }, name), h("dd", { class: "mono" }, value)])));
+  return h("details", {}, h("summary", {}, plural(names.length, "header")), h("dl", { class: "pairs" }, names.map(([name, value]) => [h("dt", { class: "mono" }, name), h("dd", { class: "mono" }, visible(value))])));
 }
 
 function rawBody(body) {
   if (!body) return h("p", { class: "quiet" }, "Nothing was sent.");
-  const text = pretty(body);
-  const block = h("pre", { class: "code", tabindex: "0" }, text.slice(0, MAX_RAW_CHARS));
-  if (text.length <= MAX_RAW_CHARS) return block;
-  const button = h("button", { type: "button", onClick: () => { replace(block, text); button.remove(); } }, `Show all ${count(text.length)} characters`);
-  return [block, button];
+  return clampedText(pretty(body), { max: MAX_RAW_CHARS, props: { class: "code", tabindex: "0" } });
 }

@@ -16,6 +16,9 @@ export const SEGMENT_NAMES = {
   other: "no content",
 };
 
+/** Names in the segments, where there is little room. */
+const SHORT_NAMES = { backoff: "pause", failed: "failed", gap: "gap", other: "no content" };
+
 /** Strip of one exchange, with a list of its segments for screen readers. */
 export function waterfallStrip(waterfall) {
   const total = Math.max(waterfall.seconds, ...waterfall.segments.map((one) => one.end), 0.001);
@@ -38,7 +41,7 @@ export function segmentBar(one, place) {
     class: `segment ${one.kind}`,
     title: `${label} · ${duration(one.end - one.start)} (from ${duration(one.start)})`,
     style: { left: `${left}%`, width: `max(${width}%, 1px)` },
-  }, width > 7 ? h("span", { class: "segment-label" }, one.kind === "call" ? one.label : one.kind) : null);
+  }, width > 7 ? h("span", { class: "segment-label" }, one.kind === "call" ? one.label || "call" : SHORT_NAMES[one.kind] ?? one.kind) : null);
 }
 
 function kindsOf(segments) {

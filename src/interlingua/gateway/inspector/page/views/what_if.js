@@ -3,8 +3,10 @@
 import { getJson } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { apiName, plural } from "../lib/format.js";
+import { problemBlock } from "../lib/problem.js";
 import { currentRoute, replaceQuery, routeUrl } from "../lib/router.js";
 import { state } from "../lib/store.js";
+import { findingChip } from "./findings.js";
 import { partBlock } from "./reply.js";
 
 const AS_RECORDED = "as recorded";
@@ -12,7 +14,7 @@ const AS_RECORDED = "as recorded";
 /** Create the tab. */
 export function whatIfTab(id, query) {
   const results = h("div", { class: "results", "aria-live": "polite" });
-  const fields = choices().map(([name, label, options, help]) => createField(name, label, options, help, query[`if-${name}`] ?? ""));
+  const fields = choices().map(([name, label, options]) => createField(name, label, options, query[`if-${name}`] ?? ""));
   const prefill = h("input", { type: "text", id: "if-prefill", value: query["if-prefill"] ?? "", placeholder: "<think>", spellcheck: "false" });
   const open = h("a", { class: "button", href: "#" }, "Open its timeline");
   const form = h(
@@ -41,7 +43,7 @@ export function whatIfTab(id, query) {
       const result = await getJson(`exchanges/${encodeURIComponent(id)}/what-if`, wanted);
       if (own === number) show(result, Object.keys(wanted).length > 0);
     } catch (error) {
-      if (own === number) replace(results, h("div", { class: "empty" }, h("h3", {}, "This cannot be translated"), h("p", {}, error.message, " ", error.hint ?? "")));
+      if (own === number) replace(results, problemBlock("This cannot be translated", error));
     }
   }
 
@@ -70,7 +72,7 @@ function choices() {
   ];
 }
 
-function createField(name, label, options, help, value) {
+function createField(name, label, options, value) {
   const select = h("select", { id: `if-${name}` }, h("option", { value: "" }, AS_RECORDED), options.map(([option, title]) => h("option", { value: option, selected: option === value }, title)));
   return { name, select, element: h("div", { class: "field" }, h("label", { for: `if-${name}` }, label), select) };
 }
@@ -86,7 +88,7 @@ function outcomeColumn(title, outcome, base) {
     outcome.problem ? h("p", { class: "problem" }, outcome.problem) : null,
     outcome.failure ? h("p", { class: "problem" }, outcome.failure) : null,
     h("div", { class: "parts" }, outcome.parts.map((part, index) => partWithChange(part, base.parts[index], outcome === base)), base.parts.length > outcome.parts.length ? h("p", { class: "absent" }, `${plural(base.parts.length - outcome.parts.length, "part")} less`) : null),
-    outcome.findings?.length ? h("ul", { class: "plain-list" }, outcome.findings.map((finding) => h("li", {}, h("span", { class: "chip finding" }, finding.kind), " ", finding.message))) : null,
+    outcome.findings?.length ? h("ul", { class: "plain-list" }, outcome.findings.map((finding) => h("li", {}, findingChip(finding.kind), " ", finding.message))) : null,
   );
 }
 
