@@ -168,12 +168,36 @@ def test_special_tokens_that_are_removed_are_reported() -> None:
     assert statuses(report)["special tokens"] == "odd"
 
 
-def test_wrong_parser_of_sglang_is_named() -> None:
-    """SGLang names its parser: here that of Kimi K2 for another model."""
-    sender = OtherParser(engine(kind="sglang", dialect="hermes"))
+@pytest.mark.parametrize(("parser", "is_named"), [("kimi_k2", True), ("qwen25", False), ("hermes", False), ("", False)])
+def test_wrong_parser_of_sglang_is_named(parser: str, is_named: bool) -> None:
+    """SGLang names its parser. Some parsers have several names."""
+    sender = OtherParser(engine(kind="sglang", dialect="hermes"), parser)
     report = report_on(sender, "demo/hermes", dialect="hermes")
-    found = next(result for result in report.checks if result.check == "tool call, whole")
-    assert (found.status, "--tool-call-parser hermes" in found.fix) == ("odd", True)
+    found = [(result.check, result.status, result.fix) for result in report.checks if result.status != "ok"]
+    expected = ("tool parser", "odd", "for this model use --tool-call-parser hermes")
+    assert found == ([expected] if is_named else [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("whole-not-json", "the reply is not JSON"), ("refuses-tools", "not known: 422: no tools")]
+)
+def test_reason_for_unknown_prompt_tokens_is_named(fault: str, message: str) -> None:
+    class RefusesTools(EngineSender):
+        async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+            if fault == "refuses-tools" and body.get("tools"):
+                error = b'{"error": {"message": "no tools"}}'
+                return Recording(wire=wire or "openai-chat", stream=stream, status=422, body=error)
+            return await super().send(body, stream=stream, wire=wire)
+
+    report = report_on(RefusesTools(engine(fault, kind="provider")))
+    found = next(result for result in report.checks if result.check == "tools in prompt")
+    assert (found.status, found.message) == ("skipped", message)
+
+
+def test_parser_is_not_blamed_for_a_wrong_finish_reason() -> None:
+    report = report_on(EngineSender(engine("finish-stop", kind="provider")))
+    skipped = [check.message for check in report.checks if check.check == "parallel calls"]
+    assert skipped == ["not judged, because calls are right only with Interlingua; see above"]
 
 
 def test_only_model_of_a_server_is_chosen() -> None:
@@ -189,9 +213,15 @@ def test_small_window_is_odd() -> None:
 
 
 class OtherParser(EngineSender):
+    """Sender to an SGLang that names this parser."""
+
+    def __init__(self, engine: ScriptedEngine, parser: str) -> None:
+        super().__init__(engine)
+        self._parser = parser
+
     async def call_server(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
         answer = await super().call_server(path, body)
-        return answer | {"tool_call_parser": "kimi_k2"} if answer and "tool_call_parser" in answer else answer
+        return answer | {"tool_call_parser": self._parser} if answer and "tool_call_parser" in answer else answer
 
 
 class CollectedEvents(EngineSender):
