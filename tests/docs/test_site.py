@@ -78,6 +78,19 @@ def test_search_has_every_page(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["index", "guides/choose-a-provider", "attribution", "reference/settings"])
+def test_pages_fit_a_phone_and_do_not_break_options(site: Path, name: str) -> None:
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        codes = page.locator("p code, li code").evaluate_all(
+            "codes => codes.filter(code => code.getClientRects().length > 1).map(code => code.textContent)"
+        )
+        assert not [code for code in codes if " " not in code and len(code) < 28]
+
+
+@pytest.mark.slow
 def test_copied_commands_have_no_prompt_and_no_output(site: Path) -> None:
     with open_browser() as browser:
         page = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
