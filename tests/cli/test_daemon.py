@@ -300,6 +300,7 @@ def interrupt_start(user: User, file: Path, number: signal.Signals) -> tuple[dic
     starting = user.popen("start", "--demo", "--port", "0")
     until = time.monotonic() + 60
     while not file.exists():
+        assert starting.poll() is None or file.exists(), starting.communicate()
         assert time.monotonic() < until
         time.sleep(0.001)
     facts = user.facts()
