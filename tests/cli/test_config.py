@@ -152,6 +152,14 @@ def test_all_mistakes_are_reported_at_once(cli: Cli, command: tuple[str, ...]) -
     assert lines[-1] == f"{len(PROBLEMS)} settings are wrong"
 
 
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_file_can_be_given_as_in_other_commands(cli: Cli, command: str) -> None:
+    Path("other.yaml").write_text("upstreams: {own: {url: http://127.0.0.1:1/v1}}\n", encoding="utf-8")
+    assert cli("config", command, "--config", "other.yaml") == cli("config", command, "other.yaml")
+    both = cli("config", command, "--config", "other.yaml", "other.yaml")
+    assert (both.status, "--config and FILE" in both.err) == (2, True)
+
+
 def test_check_json(cli: Cli) -> None:
     Path("interlingua.yaml").write_text(WRONG, encoding="utf-8")
     result = cli("config", "check", "--json")

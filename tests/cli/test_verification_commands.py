@@ -194,6 +194,22 @@ def test_config_check_online(cli: Cli, healthy: str) -> None:
     assert "reachable" not in cli("config", "check").out
 
 
+def test_config_check_online_as_json(cli: Cli, healthy: str, faulty: str) -> None:
+    for url, status in ((healthy, 0), (faulty, 1)):
+        Path("interlingua.yaml").write_text(f"upstreams: {{own: {{url: {url}}}}}\n", encoding="utf-8")
+        result = cli("config", "check", "--online", "--json")
+        report = json.loads(result.out)
+        assert (result.status, report["valid"]) == (status, True)
+        (checked,) = report["online"]
+        assert (checked["name"], checked["model"]) == ("own", MODEL)
+        assert {check["status"] == "wrong" for check in checked["checks"]} == (
+            {False} if status == 0 else {False, True}
+        )
+    assert "online" not in json.loads(cli("config", "check", "--json").out)
+    Path("interlingua.yaml").write_text("upstreams: {own: {}}\n", encoding="utf-8")
+    assert "online" not in json.loads(cli("config", "check", "--online", "--json").out)
+
+
 # ── verify ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
