@@ -208,7 +208,7 @@ def test_commands_without_a_file_say_where_they_looked(cli: Cli, monkeypatch: py
     searched = f"no settings file was found: neither interlingua.yaml nor {in_home}"
     error = (
         f"error: upstreams: no upstream is configured, and {searched}\n"
-        "hint: add one, or start with --demo; `interlingua config init` writes a settings file\n"
+        "hint: use --upstream URL or --demo; `interlingua config init` writes a settings file\n"
     )
     assert cli("config", "check") == cli("serve") == cli("start") == CommandResult(1, "", error)
     monkeypatch.setenv("INTERLINGUA_DEMO", "true")
