@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -137,6 +137,31 @@ def test_upstream_that_hangs(cli: Cli, scripted: UpstreamServer) -> None:
     assert result.status == 1
     assert "within 0.5 s" in result.out
     assert time.monotonic() - start < 20
+
+
+LONG_REPLY = b"data: " + b"x" * 5 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (
+            send_response("200 OK", b"junk", "application/json", "content-encoding: gzip"),
+            "Can not decode content-encoding: gzip",
+        ),
+        (send_response("200 OK", LONG_REPLY, "text/event-stream"), "the reply has more than 4 MiB"),
+    ],
+    ids=["junk as gzip", "without end"],
+)
+def test_reply_that_cannot_be_read_is_not_called_empty(
+    cli: Cli, scripted: UpstreamServer, step: Any, message: str
+) -> None:
+    scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
+    scripted.add("m", step)
+    for command in ("doctor", "verify"):
+        result = cli(command, "--base-url", scripted.url, "--model", "m")
+        assert result.status == 1
+        assert message in " ".join((result.out + result.err).split())
 
 
 def test_typo_in_the_model(cli: Cli, healthy: str) -> None:

@@ -84,10 +84,10 @@ async def check_stream(probe: Probe) -> CheckResult:
         return wrong_result(
             "stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording)
         )
+    if reply.error:
+        return wrong_result("stream", reply.error, LOG_HINT if recording.error else "")
     if reply.unreadable_events:
         return wrong_result("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
-    if reply.error:
-        return wrong_result("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
         return odd_result(
             "stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it"

@@ -86,7 +86,7 @@ def _as_client_reply(corrected: Reply, plain: ClientReply) -> ClientReply:
 
 def _delivery_failures(observation: Observation) -> Iterator[Failure]:
     reply = observation.reply
-    if reply.unreadable_events:
+    if reply.unreadable_events and not observation.recording.error:  # which is the reason
         yield Failure("bad-event", describe_unreadable(observation.recording, reply))
     if reply.error:
         yield Failure("error-in-reply", reply.error)
