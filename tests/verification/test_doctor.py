@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -240,6 +242,34 @@ def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, stat
     sender = CollectedEvents(engine())
     sender.seconds = seconds
     assert statuses(report_on(sender))["stream"] == status
+
+
+class ChangedStreams(EngineSender):
+    """Sender that changes the bytes of all streams."""
+
+    def __init__(self, engine: ScriptedEngine, change: Callable[[bytes], bytes]) -> None:
+        super().__init__(engine)
+        self._change = change
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        text = self._change(recording.body) if stream else recording.body
+        return msgspec.structs.replace(recording, body=text, arrivals=(Arrival(len(text), 0.01),))
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (lambda text: re.sub(rb"data: (\{.*\})", rb'data: {"data": \1}', text), "odd", "wrapped in another object"),
+        (lambda text: text.replace(b'"finish_reason": "stop"', b'"finish_reason": null'), "odd", "no finish reason"),
+        (lambda text: text[: text.rfind(b"data: ", 0, len(text) // 2)], "wrong", "ends without a finish reason"),
+    ],
+    ids=["wrapped", "without finish reason", "cut"],
+)
+def test_stream_that_interlingua_repairs_is_odd(change: Callable[[bytes], bytes], status: str, message: str) -> None:
+    report = report_on(ChangedStreams(engine(kind="provider"), change))
+    found = next(result for result in report.checks if result.check == "stream")
+    assert (found.status, message in found.message) == (status, True), found
 
 
 class LateFirstReply(CollectedEvents):

@@ -93,7 +93,7 @@ async def check_stream(probe: Probe) -> CheckResult:
             "stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it"
         )
     if not reply.has_ended or not reply.finish_reason:
-        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+        return _without_finish_reason(observation)
     # The first reply of a server may come late for other reasons.
     if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
         return odd_result(
@@ -102,6 +102,15 @@ async def check_stream(probe: Probe) -> CheckResult:
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
     return ok_result("stream", f"{reply.events} events, {first}{usage}")
+
+
+def _without_finish_reason(observation: Observation) -> CheckResult:
+    """Return what is wrong with a stream without a finish reason: it is cut, or only Interlingua can read its end."""
+    corrected = observation.corrected
+    if corrected.failure is not None or not corrected.text:
+        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+    message = next((finding.message for finding in corrected.findings), "its end has no finish reason")
+    return odd_result("stream", message, f"{CORRECTED}; report it to the provider, or look for a proxy")
 
 
 def _is_collected(probe: Probe, observation: Observation) -> bool:
