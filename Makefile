@@ -76,8 +76,9 @@ demo: $(USABLE) ## translate a recorded Kimi stream and show input and output si
 docs: setup ## generate docs/reference and the completion scripts from the code
 	$(BIN)/python -m docs.generate
 
+# With --quiet, mkdocs would not count warnings, and --strict would not fail.
 site: setup ## build the documentation as a site; open build/site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "build/site/index.html" >&2
 
 bench: setup ## measure the parser in every shape, and the gateway compared with nginx

@@ -39,7 +39,7 @@ from interlingua.verification.samples.builtin import builtin_samples
 from interlingua.verification.samples.sample import Sample
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "attribution.md"
-DIALECTS = ("kimi_k2", "hermes", "qwen3_coder")
+DIALECTS = ("kimi_k2", "hermes", "qwen3_coder", "deepseek_v32", "gemma4", "mistral_v11")
 KINDS: tuple[EngineKind, ...] = ("vllm", "sglang", "llama.cpp", "provider")
 UPSTREAM_ROWS = (*range(1, 18), 22, *range(25, 33))
 """Rows of the fault server that are faults of an upstream."""
@@ -190,7 +190,8 @@ $ python -m bench.attribution    # some minutes; writes this page
 `interlingua verify` and `interlingua doctor` attribute each failure to the model, the chat template, the server's tool
 parser, the transport or the request. Here the true cause is known. Each *scripted engine* is a model server with one
 fault (`interlingua faults engine --list`). It gets {samples} samples of `verify`, as a stream and whole, with models
-that write the dialects {", ".join(f"`{name}`" for name in dialects)}. Without a fault, every reply is right.
+that write the dialects {", ".join(f"`{name}`" for name in dialects)}.
+Without a fault, every reply is right.
 
 | server | attributed right |
 |---|---|

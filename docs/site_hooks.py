@@ -31,6 +31,7 @@ SHIM_URL = "https://unpkg.com/iframe-worker/shim"
 SHIM_FILE = "vendor/iframe-worker-1.0.4.js"
 _REPOSITORY_PATHS = {page: path for path, page in PROJECT_PAGES.items()}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
+_SHORT_CODE = re.compile(r"<code>(?=[^<\s]{1,28}</code>)")
 _FENCED_BLOCK = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)`*$", re.M | re.S)
 
 
@@ -51,6 +52,11 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
             parts.append(block[0])
             end = block.end()
     return "".join(parts)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Keep short code on one line: browsers break `--json` behind its hyphens."""
+    return _SHORT_CODE.sub('<code class="short">', html)
 
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:

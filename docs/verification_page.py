@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from interlingua.faults.engines import ENGINE_FAULTS
 from interlingua.verification.attribution import CAUSES
-from interlingua.verification.engine_flags import TOOL_PARSERS, parser_name
+from interlingua.verification.engine_flags import TOOL_PARSERS, fitting_parsers
 from interlingua.verification.judging.failure import FAILURE_KINDS
 from interlingua.verification.samples.builtin import BUILTIN_SET_NAME, builtin_samples
 
@@ -132,7 +132,7 @@ Failures whose cause the reply does not show need further requests; their tokens
 
 ## Tool parsers
 
-The flag `--tool-call-parser` that `doctor` and the card name for a dialect:
+The flag `--tool-call-parser` that `doctor` and the card name for a dialect, and other parsers that read it:
 
 {_table(("dialect", "vLLM", "SGLang"), parsers)}
 
@@ -153,5 +153,4 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _parser_cell(engine: str, dialect: str) -> str:
-    name = parser_name(engine, dialect)
-    return f"`{name}`" if name else "–"
+    return ", ".join(f"`{name}`" for name in fitting_parsers(engine, dialect)) or "–"

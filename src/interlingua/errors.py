@@ -196,7 +196,12 @@ def check_field_types(settings: msgspec.Struct) -> None:
             if not isinstance(value, msgspec.Struct):
                 msgspec.convert(value, field_type)
         except msgspec.ValidationError as error:
-            raise UsageError(f"{type(settings).__name__}.{name}: {error}", f"expected: {field_type}") from None
+            hint = suggestion_hint(str(value), literals) if literals else f"expected: {_type_in_words(field_type)}"
+            raise UsageError(f"{type(settings).__name__}.{name}: {error}", hint) from None
+
+
+def _type_in_words(field_type: object) -> str:
+    return field_type.__name__ if isinstance(field_type, type) else str(field_type)
 
 
 @cache

@@ -152,6 +152,14 @@ def test_all_mistakes_are_reported_at_once(cli: Cli, command: tuple[str, ...]) -
     assert lines[-1] == f"{len(PROBLEMS)} settings are wrong"
 
 
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_file_can_be_given_as_in_other_commands(cli: Cli, command: str) -> None:
+    Path("other.yaml").write_text("upstreams: {own: {url: http://127.0.0.1:1/v1}}\n", encoding="utf-8")
+    assert cli("config", command, "--config", "other.yaml") == cli("config", command, "other.yaml")
+    both = cli("config", command, "--config", "other.yaml", "other.yaml")
+    assert (both.status, "--config and FILE" in both.err) == (2, True)
+
+
 def test_check_json(cli: Cli) -> None:
     Path("interlingua.yaml").write_text(WRONG, encoding="utf-8")
     result = cli("config", "check", "--json")
@@ -200,7 +208,7 @@ def test_commands_without_a_file_say_where_they_looked(cli: Cli, monkeypatch: py
     searched = f"no settings file was found: neither interlingua.yaml nor {in_home}"
     error = (
         f"error: upstreams: no upstream is configured, and {searched}\n"
-        "hint: add one, or start with --demo; `interlingua config init` writes a settings file\n"
+        "hint: use --upstream URL or --demo; `interlingua config init` writes a settings file\n"
     )
     assert cli("config", "check") == cli("serve") == cli("start") == CommandResult(1, "", error)
     monkeypatch.setenv("INTERLINGUA_DEMO", "true")

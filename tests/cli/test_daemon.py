@@ -295,11 +295,21 @@ def test_symbolic_links_in_the_state_folder_are_not_followed(user: User, what: s
     assert user.state.stat().st_mode & 0o777 == 0o700
 
 
+def test_gateway_starts_with_a_long_path_for_temporary_files(user: User) -> None:
+    """The path of a Unix socket is limited to about a hundred bytes."""
+    temporary = user.folder / ("t" * 100)
+    temporary.mkdir()
+    user.env["TMPDIR"] = str(temporary)
+    user.start("--demo")
+    user.run("stop")
+
+
 def interrupt_start(user: User, file: Path, number: signal.Signals) -> tuple[dict[str, Any], int]:
     """Send a signal to `interlingua start` while its gateway starts. Return the facts in the file, and the status."""
     starting = user.popen("start", "--demo", "--port", "0")
     until = time.monotonic() + 60
     while not file.exists():
+        assert starting.poll() is None or file.exists(), starting.communicate()
         assert time.monotonic() < until
         time.sleep(0.001)
     facts = user.facts()

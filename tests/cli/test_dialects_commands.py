@@ -358,7 +358,13 @@ NO_TEXT = """{{ 'Q: ' + messages[0].content }}{% if messages[1] %}
 {%- if messages[1].content and messages[1].tool_calls %}{{ raise_exception('no text') }}{% endif -%}
 {%- for call in messages[1].tool_calls or [] %}<f={{ call.function.name }}>{{ call.function.arguments | tojson }}</f>
 {%- endfor %}{{ messages[1].content }}<end>{% endif %}"""
-TOLERANT = {"one call": (ONE_CALL, 1), "arguments as text": (TEXT_ARGS, 2), "no text beside calls": (NO_TEXT, 2)}
+MARKED = NO_TEXT.replace("<f=", "{% generation %}<f=").replace("</f>", "</f>{% endgeneration %}")
+TOLERANT = {
+    "one call": (ONE_CALL, 1),
+    "arguments as text": (TEXT_ARGS, 2),
+    "no text beside calls": (NO_TEXT, 2),
+    "what the model writes is marked": (MARKED, 2),
+}
 
 
 @pytest.mark.parametrize(("template", "calls"), TOLERANT.values(), ids=TOLERANT)
@@ -376,6 +382,9 @@ FAILS = {
         "{% for call in messages[-1].tool_calls or [] %}{{ call.function.name }};{% endfor %}",
         "no known shape matches the calls that the template renders: get_forecast;list_places;",
     ),
+    "division by zero": ("{{ 1 / 0 }}", "the template renders no calls: ZeroDivisionError: "),
+    "long range": ("{% for i in range(10 ** 9) %}{% endfor %}", "the template renders no calls: OverflowError: "),
+    "much memory": ("{{ 'x' * 10 ** 18 }}", "the template renders no calls: MemoryError"),
     "not safe": ("{{ messages.__class__.__mro__ }}", "the template renders no calls: SecurityError: "),
 }
 

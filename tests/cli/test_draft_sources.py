@@ -207,6 +207,7 @@ def test_recording_of_a_known_format_names_its_dialect(
 REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     # files; the argument; the error
     "JSON": ({"x.json": '{"text": {"a": "{{ b }}"}}'}, "x.json", "x.json is JSON without a chat template"),
+    "incomplete JSON": ({"x.json": '{"chat_template": "{{ a }}'}, "x.json", "x.json is not valid JSON"),
     "JSON list": ({"x.json": '["{{ messages }}"]'}, "x.json", "x.json is JSON without a chat template"),
     "folder": ({"m/config.json": "{}"}, "m", "m has no chat template: none of additional_chat_templates/"),
     "folder without template": (

@@ -239,9 +239,11 @@ def test_failed_requests_are_printed_if_the_agent_fails(sandbox: Sandbox) -> Non
 
 
 @contextmanager
-def upstream_with_models(*ids: str, owner: str = "vllm", status: str = "200 OK") -> Iterator[UpstreamServer]:
+def upstream_with_models(
+    *ids: str, owner: str = "vllm", status: str = "200 OK", window: int | None = None
+) -> Iterator[UpstreamServer]:
     upstream = UpstreamServer()
-    models = {"data": [{"id": id, "owned_by": owner} for id in ids]}
+    models = {"data": [{"id": id, "owned_by": owner, "max_model_len": window} for id in ids]}
     upstream.add("None", send_response(status, json.dumps(models).encode()))  # GET requests name no model
     try:
         yield upstream
@@ -260,7 +262,8 @@ def test_unreachable_upstream_stops_before_the_agent_starts(sandbox: Sandbox) ->
 
 
 def test_unreachable_upstream_with_a_fallback_is_a_note(sandbox: Sandbox) -> None:
-    with upstream_with_models("kimi-k2.5") as upstream:
+    """The agent gets the context window of the fallback, which answers."""
+    with upstream_with_models("kimi-k2.5", window=40960) as upstream:
         (sandbox.folder / "interlingua.yaml").write_text(
             f"upstreams: {{dead: {{url: 'http://127.0.0.1:9/v1'}}, alive: {{url: '{upstream.url}'}}}}\n"
             "models:\n  kimi: {upstream: dead, fallback: [second]}\n  second: {upstream: alive, model: kimi-k2.5}\n"
@@ -269,6 +272,8 @@ def test_unreachable_upstream_with_a_fallback_is_a_note(sandbox: Sandbox) -> Non
     assert code == 0
     problem = "the upstream cannot be used: cannot connect to http://127.0.0.1:9/v1: Connection refused"
     assert stderr.splitlines()[0] == f"interlingua: note: {problem}; its fallback answers"
+    assert f"the gateway uses {upstream.url} (openai-chat): model kimi-k2.5" in stderr
+    assert "a context window of 40960 tokens" in stderr
 
 
 @pytest.mark.parametrize(

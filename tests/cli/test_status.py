@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+import socket
+import threading
 
+import msgspec
+import pytest
+
+from interlingua.cli.gateway.daemon import health_client
 from interlingua.cli.gateway.status import gateway_lines
 from interlingua.gateway.observability.gateway_status import FailingModelStatus, LimitUse, RetryBudgetStatus
 from tests.support.gateway_status import IDLE, circuit_status, worker_status
@@ -48,3 +53,27 @@ def test_lines_of_a_gateway_with_problems() -> None:
         "            and 4 more",
         "  retries   one: 0.4 of 10 left",
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(None, "no answer within 0.2 s"), (b"SSH-2.0-OpenSSH\r\n", "the answer is not HTTP")],
+)
+def test_reason_why_a_gateway_has_no_status(monkeypatch: pytest.MonkeyPatch, answer: bytes | None, reason: str) -> None:
+    monkeypatch.setattr(health_client, "TIMEOUT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        if answer is None:
+            assert health_client.readiness(address) == health_client.fetch_status(address) == reason
+            return
+        thread = threading.Thread(target=_answer_once, args=(server, answer))
+        thread.start()
+        assert health_client.readiness(address) == reason
+        thread.join()
+
+
+def _answer_once(server: socket.socket, answer: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(answer)
+        connection.recv(65536)

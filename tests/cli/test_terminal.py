@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import re
@@ -80,7 +81,7 @@ def test_startup_message_has_80_columns(tmp_path: Path, settings: str) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(settings)
     loaded = load_settings(file, {}, Flags())
-    heading, *lines = startup_message(loaded.settings, loaded, 8484).splitlines()
+    heading, *lines = "\n".join(startup_message(loaded.settings, loaded, 8484)).splitlines()
     assert heading.startswith("interlingua: listening on http://127.0.0.1:8484 (process ")
     assert [line for line in lines if len(line) > 80] == []
     assert "models.json" not in "".join(lines), "a file that does not exist"
@@ -107,6 +108,46 @@ def run_in_terminal(*args: str, width: int = 80, **environment: str) -> str:
     process.wait(60)
     os.close(master)
     return output.decode().replace("\r\n", "\n")
+
+
+def output_in_terminal(*args: str, lines: int, width: int) -> str:
+    """Start a server in a terminal of this width, read this number of lines, and end it."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interlingua", *args],
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": str(width)},
+    )
+    os.close(slave)
+    output = b""
+    try:
+        while output.count(b"\n") < lines:
+            output += os.read(master, 65536)
+    finally:
+        process.terminate()
+        process.wait(60)
+        os.close(master)
+    return output.decode().replace("\r\n", "\n")
+
+
+def test_commands_to_copy_are_not_broken_in_a_narrow_terminal() -> None:
+    """The terminal breaks them where they are shown, and copies them as they are."""
+    text = output_in_terminal("serve", "--demo", "--port", "0", lines=45, width=50)
+    facts, _, commands = text.partition("Try it in another terminal:")
+    assert max(map(len, facts.splitlines())) <= 50
+    bodies = [json.loads(body) for body in re.findall(r"-d '(\{.*?\})'", commands, re.S)]
+    assert [body["model"] for body in bodies] == ["demo/kimi_k2"] * 3
+    assert re.search(r"ANTHROPIC_BASE_URL=http://127\.0\.0\.1:\d+ ANTHROPIC_AUTH_TOKEN=any \\\n", commands)
+
+
+def test_json_is_one_line_in_a_narrow_terminal() -> None:
+    log = output_in_terminal("serve", "--demo", "--port", "0", "--log-format", "json", lines=1, width=50)
+    assert json.loads(log.splitlines()[0])["demo"] is True
+    stream = str(ROOT / "examples" / "kimi_stream.sse")
+    findings = run_in_terminal("translate", "--json", "--model", "moonshotai/kimi-k2.5", stream, width=50)
+    assert json.loads(findings.splitlines()[-1])["kind"] == "stop-reason"
 
 
 def test_errors_are_wrapped_between_words_in_a_terminal() -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -139,6 +139,31 @@ def test_upstream_that_hangs(cli: Cli, scripted: UpstreamServer) -> None:
     assert time.monotonic() - start < 20
 
 
+LONG_REPLY = b"data: " + b"x" * 5 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (
+            send_response("200 OK", b"junk", "application/json", "content-encoding: gzip"),
+            "Can not decode content-encoding: gzip",
+        ),
+        (send_response("200 OK", LONG_REPLY, "text/event-stream"), "the reply has more than 4 MiB"),
+    ],
+    ids=["junk as gzip", "without end"],
+)
+def test_reply_that_cannot_be_read_is_not_called_empty(
+    cli: Cli, scripted: UpstreamServer, step: Any, message: str
+) -> None:
+    scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
+    scripted.add("m", step)
+    for command in ("doctor", "verify"):
+        result = cli(command, "--base-url", scripted.url, "--model", "m")
+        assert result.status == 1
+        assert message in " ".join((result.out + result.err).split())
+
+
 def test_typo_in_the_model(cli: Cli, healthy: str) -> None:
     result = cli("doctor", "--base-url", healthy, "--model", "demo/kimi-k2")
     assert result.status == 1
@@ -192,6 +217,22 @@ def test_config_check_online(cli: Cli, healthy: str) -> None:
     assert "every other model: good" in result.out
     assert "ok     reachable" in result.out
     assert "reachable" not in cli("config", "check").out
+
+
+def test_config_check_online_as_json(cli: Cli, healthy: str, faulty: str) -> None:
+    for url, status in ((healthy, 0), (faulty, 1)):
+        Path("interlingua.yaml").write_text(f"upstreams: {{own: {{url: {url}}}}}\n", encoding="utf-8")
+        result = cli("config", "check", "--online", "--json")
+        report = json.loads(result.out)
+        assert (result.status, report["valid"]) == (status, True)
+        (checked,) = report["online"]
+        assert (checked["name"], checked["model"]) == ("own", MODEL)
+        assert {check["status"] == "wrong" for check in checked["checks"]} == (
+            {False} if status == 0 else {False, True}
+        )
+    assert "online" not in json.loads(cli("config", "check", "--json").out)
+    Path("interlingua.yaml").write_text("upstreams: {own: {}}\n", encoding="utf-8")
+    assert "online" not in json.loads(cli("config", "check", "--online", "--json").out)
 
 
 # ── verify ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -279,6 +279,21 @@ def test_wrong_use_raises_with_hint(message: str, make: Any) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda: ANY.Options(delivery="hole"), "did you mean 'whole'?"),
+        (lambda: ANY.Options(delivery=5), "known: stream, whole"),
+        (lambda: ANY.Options(limits=5), "expected: Limits"),
+        (lambda: ANY.Limits(header="1 KiB"), "expected: int"),
+    ],
+)
+def test_hint_for_a_wrong_option_names_its_values(make: Any, hint: str) -> None:
+    with pytest.raises(il.InterlinguaError) as caught:
+        make()
+    assert caught.value.hint == hint
+
+
 def test_prefill_is_combined_with_options() -> None:
     parser = il.Parser("kimi_k2", prefill="<think>", options=il.Options(reasoning="as_content"))
     assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hm\n\nx"

@@ -115,7 +115,7 @@ def test_dialects_exist() -> None:
 def test_start_page_of_the_site_has_the_commands_of_the_readme() -> None:
     """They are tested here."""
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(?:console|python)\n(.*?)```", page, re.S)
+    blocks = re.findall(r"```(?:console|python)\n(.*?)```", re.sub(r"\\\n +", "", page), re.S)
     assert len(blocks) == 5
     assert [block for block in blocks if block not in README] == []
 

@@ -18,6 +18,14 @@ from tests.support.browser import open_browser
 ROOT = Path(__file__).parents[2]
 
 
+def build_site(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a checkout as `make site` does."""
+    recipe = re.search(r"-m (mkdocs build .*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert recipe is not None
+    command = [sys.executable, "-m", *recipe[1].split(), "--site-dir", str(folder)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300)
+
+
 @pytest.mark.parametrize("name", draw.DIAGRAMS)
 def test_diagrams_are_up_to_date(name: str) -> None:
     assert (draw.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw.DIAGRAMS[name]().svg(), "run `make docs`"
@@ -47,8 +55,7 @@ class Loads(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    built = build_site(ROOT, folder)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
 
@@ -71,6 +78,19 @@ def test_search_has_every_page(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["index", "guides/choose-a-provider", "attribution", "reference/settings"])
+def test_pages_fit_a_phone_and_do_not_break_options(site: Path, name: str) -> None:
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        codes = page.locator("p code, li code").evaluate_all(
+            "codes => codes.filter(code => code.getClientRects().length > 1).map(code => code.textContent)"
+        )
+        assert not [code for code in codes if " " not in code and len(code) < 28]
+
+
+@pytest.mark.slow
 def test_copied_commands_have_no_prompt_and_no_output(site: Path) -> None:
     with open_browser() as browser:
         page = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
@@ -83,13 +103,20 @@ def test_copied_commands_have_no_prompt_and_no_output(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_link_to_a_missing_file_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ("../src/gone.py", "docs/concepts.md links to src/gone.py, which does not exist"),
+        ("guides/gone.md", "docs/concepts.md links to docs/guides/gone.md, which does not exist"),
+        ("guides/gateway.md#gone", "does not contain an anchor '#gone'"),
+    ],
+)
+def test_link_that_leads_nowhere_fails(tmp_path: Path, link: str, message: str) -> None:
     for name in ("docs", "mkdocs.yml", *PROJECT_PAGES):
         source = ROOT / name
         shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path / name)
     page = tmp_path / "docs" / "concepts.md"
-    page.write_text(page.read_text(encoding="utf-8") + "\n[gone](../src/gone.py)\n", encoding="utf-8")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    page.write_text(page.read_text(encoding="utf-8") + f"\n[gone]({link})\n", encoding="utf-8")
+    built = build_site(tmp_path, tmp_path / "site")
     assert built.returncode != 0
-    assert "docs/concepts.md links to src/gone.py, which does not exist" in built.stdout + built.stderr
+    assert message in built.stdout + built.stderr

@@ -12,7 +12,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
 from interlingua.faults.engines import ENGINE_FAULTS, EngineFault, EngineKind, ScriptedEngine
 from interlingua.verification.attribution import CAUSES, Attribution, Evidence, PromptCheck, Repetition, attribute
-from interlingua.verification.attribution.bare_calls import find_bare_calls
+from interlingua.verification.attribution.bare_calls import contains_bare_reply, find_bare_calls
 from interlingua.verification.attribution.error_causes import cause_of_error
 from interlingua.verification.attribution.token_counts import TokenRatio, measure_token_ratio
 from interlingua.verification.judging.judge import judge
@@ -20,7 +20,7 @@ from interlingua.verification.judging.observation import observe
 from interlingua.verification.probing.engine_sender import EngineSender
 from interlingua.verification.probing.evidence_collector import EvidenceCollector
 from interlingua.verification.probing.request_writer import RequestSettings, RequestWriter
-from interlingua.verification.samples.answer_key import AnswerKey
+from interlingua.verification.samples.answer_key import AnswerKey, ideal_reply
 from interlingua.verification.samples.builtin import builtin_samples
 from interlingua.verification.samples.sample import Sample
 
@@ -30,6 +30,10 @@ QUICK_SAMPLES = [
     *(sample for sample in SAMPLES if sample.id in ("one-of-many-02", "none-fitting-01", "parallel-02", "nested-02")),
     *(sample for sample in SAMPLES if sample.id in ("odd-schemas-05", "odd-schemas-01", "code-04", "tool-choice-02")),
 ]
+
+
+def find_sample(id: str) -> Sample:
+    return next(sample for sample in SAMPLES if sample.id == id)
 
 
 async def attribute_failures(
@@ -103,10 +107,10 @@ def test_every_cause_has_faults() -> None:
 # ── single pieces of evidence ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def first_failure(fault_name: str, evidence: Evidence, kind: EngineKind = "provider") -> Attribution:
-    """Attribute the failure of one sample by this evidence alone."""
-    dialect, sample = get_dialect("kimi_k2"), next(sample for sample in SAMPLES if sample.id == "one-of-many-02")
-    sender = EngineSender(ScriptedEngine("m", dialect, ANSWERS, ENGINE_FAULTS[fault_name], kind))
+async def first_failure(fault_name: str, evidence: Evidence, sample_id: str = "one-of-many-02") -> Attribution:
+    """Attribute the failure of one sample at a provider by this evidence alone."""
+    dialect, sample = get_dialect("kimi_k2"), find_sample(sample_id)
+    sender = EngineSender(ScriptedEngine("m", dialect, ANSWERS, ENGINE_FAULTS[fault_name], "provider"))
     recording = await sender.send(RequestWriter("openai-chat", "m").write(sample, stream=False), stream=False)
     observation = observe(recording, sample, dialect)
     return attribute(sample, observation, judge(observation, sample), evidence, dialect)
@@ -129,6 +133,11 @@ async def first_failure(fault_name: str, evidence: Evidence, kind: EngineKind = 
 )
 def test_evidence_decides(fault: str, evidence: Evidence, cause: str) -> None:
     assert asyncio.run(first_failure(fault, evidence)).cause == cause
+
+
+def test_token_count_does_not_excuse_another_tool() -> None:
+    evidence = Evidence(token_ratio=TokenRatio(0.3))
+    assert asyncio.run(first_failure("model-wrong-tool", evidence, "non-ascii-05")).cause == "model"
 
 
 @pytest.mark.parametrize(
@@ -168,3 +177,35 @@ def test_token_ratio_needs_enough_replies_that_agree() -> None:
 def test_calls_without_markers_are_found(text: str, names: list[str]) -> None:
     tools = ToolSet([{"name": "get_weather", "parameters": {}}, {"name": "get_time", "parameters": {}}])
     assert [call.name for call in find_bare_calls(text, tools)] == names
+
+
+MISTRAL_REMAINS = 'get_stock_pricea1b2c3d4e{"symbol": "MSFT"}'
+DEEPSEEK_REMAINS = '\nname="get_stock_price">\nname="symbol" string="true">MSFT\n\n'
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "expected"),
+    [
+        ("gemma4", "call:get_stock_price{symbol:MSFT}", True),
+        ("gemma4", "I call get_stock_price with the symbol MSFT.", False),
+        ("gemma4", "call:get_stock_price{symbol:AAPL}", False),
+        ("deepseek_v32", DEEPSEEK_REMAINS, True),
+        ("deepseek_v32", f"I look it up.{DEEPSEEK_REMAINS}", True),
+        ("mistral_v11", MISTRAL_REMAINS, True),
+        ("mistral_v11", 'a1b2c3d4e{"symbol": "MSFT"}', False),
+        ("qwen3_coder", "get_stock_price symbol MSFT", False),  # its markers are ordinary text, which stays
+        ("detect", MISTRAL_REMAINS, False),
+    ],
+)
+def test_expected_calls_without_special_tokens_are_found(dialect: str, text: str, expected: bool) -> None:
+    expected_reply = ideal_reply(find_sample("one-of-many-06"))
+    assert contains_bare_reply(text, expected_reply, get_dialect(dialect)) is expected
+
+
+@pytest.mark.parametrize("dialect", ["deepseek_v32", "gemma4", "kimi_k3", "mistral_v11"])
+def test_lost_special_tokens_are_seen_without_raw_text(dialect: str) -> None:
+    fault = ENGINE_FAULTS["parser-off-no-tokens"]
+    attributions = asyncio.run(attribute_failures(fault, dialect, "provider", QUICK_SAMPLES))
+    assert {(attribution.cause, attribution.confidence) for _, attribution in attributions} == {
+        ("engine-parser", "certain")
+    }

@@ -112,6 +112,13 @@ def test_terminal_card_fits_the_width(card: Card, width: int) -> None:
     assert "…" not in text, "nothing is shortened"
 
 
+@pytest.mark.parametrize(("right", "bar"), [(0, "····"), (1, "━···"), (125, "━━━·"), (127, "━━━·"), (128, "━━━━")])
+def test_bar_is_full_only_at_100_percent_and_empty_only_at_0(right: int, bar: str) -> None:
+    run = run_of(*(result(n) for n in range(right)), *(result(n, "model") for n in range(128 - right)))
+    line = next(line for line in terminal_text(build_card(run), 60).splitlines() if line.startswith("  right "))
+    assert f" {bar} " in line
+
+
 @pytest.mark.parametrize(
     ("cause", "engine", "remaining", "advice"),
     [
@@ -224,7 +231,8 @@ def test_raw_text_is_one_click_away() -> None:
     page = card_page(CARD)
     for title in ("What the model wrote", "Response of the server", "Prompt"):
         assert title in page
-    assert page.count("<details>") == 3 + 4
+    assert page.count('<details open=""><summary>s-') == 3, "the first example of each of the 3 groups opens with it"
+    assert page.count("<details>") == 3 + 1
 
 
 def test_elements_escape_text_and_attributes() -> None:

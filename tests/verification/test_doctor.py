@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -168,12 +170,36 @@ def test_special_tokens_that_are_removed_are_reported() -> None:
     assert statuses(report)["special tokens"] == "odd"
 
 
-def test_wrong_parser_of_sglang_is_named() -> None:
-    """SGLang names its parser: here that of Kimi K2 for another model."""
-    sender = OtherParser(engine(kind="sglang", dialect="hermes"))
+@pytest.mark.parametrize(("parser", "is_named"), [("kimi_k2", True), ("qwen25", False), ("hermes", False), ("", False)])
+def test_wrong_parser_of_sglang_is_named(parser: str, is_named: bool) -> None:
+    """SGLang names its parser. Some parsers have several names."""
+    sender = OtherParser(engine(kind="sglang", dialect="hermes"), parser)
     report = report_on(sender, "demo/hermes", dialect="hermes")
-    found = next(result for result in report.checks if result.check == "tool call, whole")
-    assert (found.status, "--tool-call-parser hermes" in found.fix) == ("odd", True)
+    found = [(result.check, result.status, result.fix) for result in report.checks if result.status != "ok"]
+    expected = ("tool parser", "odd", "for this model use --tool-call-parser hermes")
+    assert found == ([expected] if is_named else [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("whole-not-json", "the reply is not JSON"), ("refuses-tools", "not known: 422: no tools")]
+)
+def test_reason_for_unknown_prompt_tokens_is_named(fault: str, message: str) -> None:
+    class RefusesTools(EngineSender):
+        async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+            if fault == "refuses-tools" and body.get("tools"):
+                error = b'{"error": {"message": "no tools"}}'
+                return Recording(wire=wire or "openai-chat", stream=stream, status=422, body=error)
+            return await super().send(body, stream=stream, wire=wire)
+
+    report = report_on(RefusesTools(engine(fault, kind="provider")))
+    found = next(result for result in report.checks if result.check == "tools in prompt")
+    assert (found.status, found.message) == ("skipped", message)
+
+
+def test_parser_is_not_blamed_for_a_wrong_finish_reason() -> None:
+    report = report_on(EngineSender(engine("finish-stop", kind="provider")))
+    skipped = [check.message for check in report.checks if check.check == "parallel calls"]
+    assert skipped == ["not judged, because calls are right only with Interlingua; see above"]
 
 
 def test_only_model_of_a_server_is_chosen() -> None:
@@ -189,9 +215,15 @@ def test_small_window_is_odd() -> None:
 
 
 class OtherParser(EngineSender):
+    """Sender to an SGLang that names this parser."""
+
+    def __init__(self, engine: ScriptedEngine, parser: str) -> None:
+        super().__init__(engine)
+        self._parser = parser
+
     async def call_server(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
         answer = await super().call_server(path, body)
-        return answer | {"tool_call_parser": "kimi_k2"} if answer and "tool_call_parser" in answer else answer
+        return answer | {"tool_call_parser": self._parser} if answer and "tool_call_parser" in answer else answer
 
 
 class CollectedEvents(EngineSender):
@@ -210,6 +242,34 @@ def test_collected_events_are_odd_unless_the_server_is_fast(seconds: float, stat
     sender = CollectedEvents(engine())
     sender.seconds = seconds
     assert statuses(report_on(sender))["stream"] == status
+
+
+class ChangedStreams(EngineSender):
+    """Sender that changes the bytes of all streams."""
+
+    def __init__(self, engine: ScriptedEngine, change: Callable[[bytes], bytes]) -> None:
+        super().__init__(engine)
+        self._change = change
+
+    async def send(self, body: dict[str, Any], *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        text = self._change(recording.body) if stream else recording.body
+        return msgspec.structs.replace(recording, body=text, arrivals=(Arrival(len(text), 0.01),))
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (lambda text: re.sub(rb"data: (\{.*\})", rb'data: {"data": \1}', text), "odd", "wrapped in another object"),
+        (lambda text: text.replace(b'"finish_reason": "stop"', b'"finish_reason": null'), "odd", "no finish reason"),
+        (lambda text: text[: text.rfind(b"data: ", 0, len(text) // 2)], "wrong", "ends without a finish reason"),
+    ],
+    ids=["wrapped", "without finish reason", "cut"],
+)
+def test_stream_that_interlingua_repairs_is_odd(change: Callable[[bytes], bytes], status: str, message: str) -> None:
+    report = report_on(ChangedStreams(engine(kind="provider"), change))
+    found = next(result for result in report.checks if result.check == "stream")
+    assert (found.status, message in found.message) == (status, True), found
 
 
 class LateFirstReply(CollectedEvents):

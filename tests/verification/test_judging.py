@@ -119,6 +119,22 @@ def test_failures_of_a_reply(sample_: Sample, recording: Recording, kinds: list[
     assert all(failure.message for failure in judgement.failures)
 
 
+@pytest.mark.parametrize(
+    ("sample_", "recording", "message"),
+    [
+        (sample(PARIS), whole(text="no"), "there is no call of get_weather"),
+        (sample(PARIS, ROME), whole(text="no"), "there are no calls of get_weather, get_weather"),
+        (sample(reply="text"), whole(CALL), "there is a call of get_weather"),
+        (sample(reply="text"), whole(CALL, CALL), "there are calls of get_weather, get_weather"),
+        (sample(PARIS), whole(CALL, CALL), "there is also a call of get_weather"),
+        (sample(PARIS), whole(CALL, CALL, CALL), "there are also calls of get_weather, get_weather"),
+    ],
+)
+def test_calls_are_counted_in_words(sample_: Sample, recording: Recording, message: str) -> None:
+    failure = judge(observe(recording, sample_, get_dialect("hermes")), sample_).failures[0]
+    assert failure.message == message
+
+
 def test_every_kind_of_failure_has_a_row() -> None:
     other_tests = {"call-in-text", "prompt-tokens", "language", "repetition", "parameter-order", "error-in-reply"}
     assert {kind for row in ROWS for kind in row[3]} | other_tests == FAILURE_KINDS.keys()

@@ -102,6 +102,13 @@ def test_error_responses(status: int, body: bytes, error: str) -> None:
     assert read_reply(recording).error == error
 
 
+@pytest.mark.parametrize("count", [-4, "4", True, None, [4]])
+def test_token_counts_that_are_no_numbers_count_nothing(count: object) -> None:
+    body = {"choices": [], "usage": {"prompt_tokens": count, "completion_tokens": count}}
+    reply = read_reply(recorded(json.dumps(body).encode(), stream=False))
+    assert (reply.input_tokens, reply.output_tokens) == (0, 0)
+
+
 def test_usage_inside_a_choice_is_read() -> None:
     """Moonshot reports the usage there."""
     body = {"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 5, "completion_tokens": 2}}]}

@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:  # read errors have become BadInput: this is a write error
         console.abandon_stdout()
         console.print_error(
-            f"cannot write the output: {error.strerror}", "the output written so far is valid up to that point"
+            f"cannot write the output: {error.strerror or error}", "the output written so far is valid up to that point"
         )
         return EXIT_FAILED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from interlingua.errors import UnknownModel, UsageError
 if TYPE_CHECKING:
     from interlingua.gateway.routing.routes import Route, Routes
     from interlingua.verification.doctor import CheckResult, UpstreamReport
+    from interlingua.verification.doctor.check import Status
 
 DESCRIPTION = """\
 Checks an upstream, or all upstreams of the settings. Can it be reached? Is the
@@ -80,31 +81,58 @@ def run(args: argparse.Namespace) -> int:
         console.print_note(note)
     if not loaded.settings.upstreams:
         raise UsageError("no upstream is configured", NO_UPSTREAM_HINT)
-    routes = routes_for(loaded)
-    return run_checks(routes, loaded.settings.upstreams, args)
+    limits = Limits(args.timeout, args.parallel)
+    reports = examine_upstreams(routes_for(loaded), loaded.settings.upstreams, limits, args.model)
+    print_reports(reports, as_json=args.json)
+    return exit_status(reports, strict=args.strict)
 
 
-def run_checks(routes: Routes, upstreams: Iterable[str], args: argparse.Namespace) -> int:
-    """Check the upstreams and print the reports. Returns the exit status."""
-    if args.timeout <= 0 or args.parallel <= 0:
+class Limits(msgspec.Struct, frozen=True):
+    seconds: float
+    """Time for all checks of a model."""
+    parallel: int
+    """Parallel requests to a model."""
+
+
+def examine_upstreams(
+    routes: Routes, upstreams: Iterable[str], limits: Limits, model: str | None = None
+) -> list[UpstreamReport]:
+    """Check these upstreams with their models, or only the routes of one model."""
+    if limits.seconds <= 0 or limits.parallel <= 0:
         raise UsageError("--timeout and --parallel must be greater than 0", "for example: --timeout 20 --parallel 4")
-    examined = _routes_to_examine(routes, list(upstreams), args.model)
+    examined = _routes_to_examine(routes, list(upstreams), model)
     with terminal.progress("checking"):
-        reports = asyncio.run(_examine_all(examined, args))
-    if args.json:
+        return asyncio.run(_examine_all(examined, limits))
+
+
+def print_reports(reports: Sequence[UpstreamReport], *, as_json: bool = False) -> None:
+    """Print the checks, and the number of each status."""
+    if as_json:
         console.write_json([msgspec.to_builtins(report) for report in reports])
     else:
         styler = terminal.stdout_styler()
         lines = [line for report in reports for line in _report_lines(report, styler)]
         console.write("".join(f"{line}\n" for line in lines).encode())
-    counts = {status: sum(report.count(status) for report in reports) for status in ("ok", "odd", "wrong")}
-    unchecked = sum(report.count("skipped") for report in reports)
+    unchecked = _count(reports, "skipped")
     rest = f", {unchecked} not checked" if unchecked else ""
-    console.print_stderr(f"{counts['ok']} ok, {counts['odd']} odd, {counts['wrong']} wrong{rest}")
-    has_checked_a_model = any(report.model for report in reports)
-    if not has_checked_a_model and not counts["wrong"]:
+    counts = ", ".join(f"{_count(reports, status)} {status}" for status in ("ok", "odd", "wrong"))
+    console.print_stderr(f"{counts}{rest}")
+    if not _has_model(reports) and not _count(reports, "wrong"):
         console.print_stderr("no model was checked: add --model")
-    return 1 if counts["wrong"] or not has_checked_a_model or (args.strict and counts["odd"]) else 0
+
+
+def exit_status(reports: Sequence[UpstreamReport], *, strict: bool = False) -> int:
+    """Return 1 if a check is wrong, or odd with --strict, or if no model was checked; otherwise 0."""
+    is_bad = _count(reports, "wrong") or (strict and _count(reports, "odd"))
+    return 1 if is_bad or not _has_model(reports) else 0
+
+
+def _count(reports: Iterable[UpstreamReport], status: Status) -> int:
+    return sum(report.count(status) for report in reports)
+
+
+def _has_model(reports: Iterable[UpstreamReport]) -> bool:
+    return any(report.model for report in reports)
 
 
 def _routes_to_examine(
@@ -135,22 +163,22 @@ def _routes_to_examine(
 
 
 async def _examine_all(
-    examined: list[tuple[Route, Callable[[str], Route] | None]], args: argparse.Namespace
+    examined: list[tuple[Route, Callable[[str], Route] | None]], limits: Limits
 ) -> list[UpstreamReport]:
     from interlingua.verification.doctor import examine
     from interlingua.verification.probing.probe_client import ProbeClient, open_session
 
     subject = "model" if all(route_to is None for _, route_to in examined) else "upstream"
     count = f"1 {subject}" if len(examined) == 1 else f"{len(examined)} {subject}s"
-    console.print_stderr(f"checking {count}, at most {args.timeout:g} s …")
+    console.print_stderr(f"checking {count}, at most {limits.seconds:g} s …")
     async with open_session() as session:
         return await asyncio.gather(
             *(
                 examine(
-                    ProbeClient(session, route, args.timeout),
+                    ProbeClient(session, route, limits.seconds),
                     route,
-                    seconds=args.timeout,
-                    parallel=args.parallel,
+                    seconds=limits.seconds,
+                    parallel=limits.parallel,
                     route_to=route_to,
                 )
                 for route, route_to in examined

@@ -5,7 +5,7 @@ Advice names only flags that the server has.
 
 from __future__ import annotations
 
-__all__ = ["TOOL_PARSERS", "parser_flags", "parser_name", "template_advice", "unparsed_start"]
+__all__ = ["TOOL_PARSERS", "fitting_parsers", "parser_flags", "template_advice", "unparsed_start"]
 
 TOOL_PARSERS: dict[str, dict[str, str]] = {
     "vllm": {
@@ -80,7 +80,8 @@ TOOL_PARSERS: dict[str, dict[str, str]] = {
 }
 """Name of the parser by engine and dialect. Source: the servers' registries of parsers, August 2026."""
 
-
+_OTHER_SGLANG_NAMES = {"glm45": ("glm",), "hermes": ("qwen25", "qwen"), "qwen3_coder": ("mimo", "step3p5")}
+"""Further parsers of SGLang that read a dialect."""
 _UNPARSED_STARTS = {
     "vllm": "without a tool parser",
     "sglang": "without a tool parser",
@@ -102,16 +103,20 @@ def template_advice(engine: str) -> str:
     return "only the server's operator can correct the chat template: report it, or use another provider"
 
 
-def parser_name(engine: str, dialect: str) -> str:
-    """Return the parser of an engine for a dialect; "" if it has none, or none is known."""
-    return TOOL_PARSERS.get(engine, {}).get(dialect, "")
+def fitting_parsers(engine: str, dialect: str) -> tuple[str, ...]:
+    """Return the parsers of an engine that read a dialect, the usual one first; () if none is known."""
+    name = TOOL_PARSERS.get(engine, {}).get(dialect)
+    if name is None:
+        return ()
+    return (name, *_OTHER_SGLANG_NAMES.get(dialect, ())) if engine == "sglang" else (name,)
 
 
 def parser_flags(engine: str, dialect: str) -> str:
     """Return the flags with which an engine parses the calls of a dialect; "" if there are none."""
     if engine == "llama.cpp":
         return "--jinja"
-    name = parser_name(engine, dialect)
-    if not name:
+    names = fitting_parsers(engine, dialect)
+    if not names:
         return ""
+    name = names[0]
     return f"--enable-auto-tool-choice --tool-call-parser {name}" if engine == "vllm" else f"--tool-call-parser {name}"

@@ -35,7 +35,7 @@ def loaded(folder: Path, text: str = "", environment: Mapping[str, str] | None =
 
 
 def message_for(settings: LoadedSettings) -> str:
-    return startup_message(settings.settings, settings, 8484)
+    return "\n".join(startup_message(settings.settings, settings, 8484))
 
 
 # ── start-up errors ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -67,7 +67,8 @@ def test_missing_tracing_packages_are_reported_before_listening(
         (["serve", "--prot", "1"], "did you mean --port? see `interlingua serve --help`"),
         (["serve", "--prot=1"], "did you mean --port? see `interlingua serve --help`"),
         (["serve", "--xyzzy"], "see `interlingua serve --help`"),
-        (["config", "check", "--confg", "x"], "see `interlingua config check --help`"),
+        (["config", "check", "--confg", "x"], "did you mean --config? see `interlingua config check --help`"),
+        (["config", "check", "--xyzzy", "x"], "see `interlingua config check --help`"),
     ],
 )
 def test_unknown_options(args: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,7 +267,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no upstream": (
         {"upstreams": {}},
         "upstreams: no upstream is configured",
-        "add one, or start with --demo; `interlingua config init` writes a settings file",
+        "use --upstream URL or --demo; `interlingua config init` writes a settings file",
     ),
     "no such upstream": (
         model(upstream="locla"),

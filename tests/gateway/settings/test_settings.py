@@ -434,7 +434,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "no upstream configured": (
         "port: 1",
         "1: upstreams: no upstream is configured",
-        "add one, or start with --demo; `interlingua config init` writes a settings file",
+        "use --upstream URL or --demo; `interlingua config init` writes a settings file",
     ),
 }
 

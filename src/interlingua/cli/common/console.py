@@ -203,13 +203,18 @@ class FindingFormat(Enum):
 
 def print_stderr(text: str) -> None:
     """Print to standard error. On a terminal, lines that are too long are wrapped between words."""
-    if sys.stderr is None:  # print() would write to standard output
-        return
     lines = text.split("\n")
     if is_terminal(sys.stderr):
         lines = [part for line in lines for part in wrap_line(line, stderr_width())]
+    print_unwrapped("\n".join(lines))
+
+
+def print_unwrapped(text: str) -> None:
+    """Print to standard error what is copied or parsed: commands and JSON, which a line break would change."""
+    if sys.stderr is None:  # print() would write to standard output
+        return
     with suppress(OSError):  # the reader has closed it
-        print("\n".join(lines), file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_prompt(text: str) -> None:
@@ -242,7 +247,7 @@ def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat
         severity = severity_of(finding.kind)
         if finding_format is FindingFormat.JSON:
             fields = {**msgspec.to_builtins(finding), "severity": severity}
-            print_stderr(printable(msgspec.json.encode(fields).decode()))
+            print_unwrapped(printable(msgspec.json.encode(fields).decode()))
         elif finding_format is FindingFormat.LINES:
             label = "finding" if severity == "info" else f"finding ({severity})"
             location = f" at {finding.place}" if finding.place else ""

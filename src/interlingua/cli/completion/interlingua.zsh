@@ -182,6 +182,7 @@ _shtab_interlingua_config_defaults_added=0
 
 _shtab_interlingua_config_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[the same, as other commands take it]:FILE:_files"
   "--json[print one JSON object, also if settings are wrong]"
   "--online[check the upstreams, too, as \`interlingua doctor\` does]"
   ":settings file\; default\: the one that \`interlingua serve\` would read:_files"
@@ -215,6 +216,7 @@ _shtab_interlingua_config_schema_defaults_added=0
 
 _shtab_interlingua_config_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[the same, as other commands take it]:FILE:_files"
   "--json[print JSON instead of YAML]"
   ":settings file\; default\: the one that \`interlingua serve\` would read:_files"
 )

@@ -34,4 +34,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> None:
     from interlingua.cli.config import check
 
-    check.run(argparse.Namespace(file=None, json=False, online=False))
+    check.run(argparse.Namespace(file=None, config=None, json=False, online=False))

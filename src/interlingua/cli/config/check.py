@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from interlingua.cli import doctor
 from interlingua.cli.common import console
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, UsageError
 from interlingua.gateway.routing.routes import (
     DEMO_UPSTREAM,
     Route,
@@ -21,6 +24,9 @@ from interlingua.gateway.settings.loader import LoadedSettings, raise_settings_e
 from interlingua.gateway.settings.overrides import UPSTREAM_VARIABLE
 from interlingua.gateway.settings.schema import Settings, Upstream
 from interlingua.gateway.upstream.connector import check_certificates
+
+if TYPE_CHECKING:
+    from interlingua.verification.doctor import UpstreamReport
 
 DESCRIPTION = """\
 Validates the settings and prints a summary: the upstreams, the models, and the
@@ -43,6 +49,15 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="settings file; default: the one that `interlingua serve` would read"
     )
+    parser.add_argument("--config", metavar="FILE", help="the same, as other commands take it")
+
+
+def file_from_args(args: argparse.Namespace) -> str | None:
+    """Return the settings file that the command line names; None if it names none."""
+    if args.file and args.config:
+        raise UsageError("--config and FILE are the same option", "leave one of them out")
+    file: str | None = args.file or args.config
+    return file
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -52,26 +67,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int | None:
+    file = file_from_args(args)
     if args.json:
-        return _report_json(args.file)
-    loaded = read_settings(args.file, os.environ)
+        return _report_json(file, online=args.online)
+    loaded = read_settings(file, os.environ)
     _print_notes(loaded.notes)
     raise_settings_errors(_find_problems(loaded))
     _print_notes(find_settings_doubts(loaded))
     routes = routes_for(loaded)
     lines = [f"settings: {_source(loaded)}", *_summary_lines(loaded.settings, routes)]
     console.write_lines(map(console.printable, lines))
-    return _check_online(loaded, routes) if args.online else None
-
-
-def _check_online(loaded: LoadedSettings, routes: Routes) -> int:
-    from interlingua.cli import doctor
-
+    if not args.online:
+        return None
     console.write(b"\n")
-    options = argparse.Namespace(
-        model=None, timeout=doctor.DEFAULT_SECONDS, parallel=doctor.DEFAULT_PARALLEL, strict=False, json=False
-    )
-    return doctor.run_checks(routes, loaded.settings.upstreams, options)
+    reports = _check_online(loaded, routes)
+    doctor.print_reports(reports)
+    return doctor.exit_status(reports)
+
+
+def _check_online(loaded: LoadedSettings, routes: Routes) -> list[UpstreamReport]:
+    limits = doctor.Limits(doctor.DEFAULT_SECONDS, doctor.DEFAULT_PARALLEL)
+    return doctor.examine_upstreams(routes, loaded.settings.upstreams, limits)
 
 
 def _print_notes(notes: list[str]) -> None:
@@ -144,7 +160,7 @@ def _dialect_note(route: Route) -> str:
 # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _report_json(file: str | None) -> int:
+def _report_json(file: str | None, *, online: bool) -> int:
     """Print the report and return the exit status."""
     try:
         loaded = read_settings(file, os.environ)
@@ -153,15 +169,23 @@ def _report_json(file: str | None) -> int:
         return EXIT_INVALID
     problems = _find_problems(loaded)
     notes = loaded.notes if problems else [*loaded.notes, *find_settings_doubts(loaded)]
-    report = {
+    report: dict[str, Any] = {
         "valid": not problems,
         "source": loaded.source,
         "searched": loaded.searched,
         "problems": [_problem_object(problem) for problem in problems],
         "notes": notes,
     }
-    console.write_json(report if problems else {**report, **_summary_object(loaded.settings, routes_for(loaded))})
-    return EXIT_INVALID if problems else 0
+    if problems:
+        console.write_json(report)
+        return EXIT_INVALID
+    routes = routes_for(loaded)
+    report |= _summary_object(loaded.settings, routes)
+    reports = _check_online(loaded, routes) if online else []
+    if online:
+        report["online"] = [msgspec.to_builtins(checked) for checked in reports]
+    console.write_json(report)
+    return doctor.exit_status(reports) if online else 0
 
 
 def _problem_object(error: BadInput) -> dict[str, str]:

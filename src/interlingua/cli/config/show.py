@@ -8,7 +8,7 @@ import os
 import yaml
 
 from interlingua.cli.common import console
-from interlingua.cli.config.check import add_file
+from interlingua.cli.config.check import add_file, file_from_args
 from interlingua.gateway.routing.routes import find_settings_problems
 from interlingua.gateway.settings.loader import raise_settings_errors, read_settings
 from interlingua.gateway.settings.redacted_view import redacted_settings
@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    loaded = read_settings(args.file, os.environ)
+    loaded = read_settings(file_from_args(args), os.environ)
     for note in loaded.notes:
         console.print_note(note)
     console.print_stderr(f"settings: {console.printable(loaded.source or 'no file')}")

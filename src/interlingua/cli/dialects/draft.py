@@ -169,7 +169,8 @@ def _draft_recording(source: RecordingSource) -> Draft:
     if (builtin := find_builtin_dialect(source.replies)) is not None:
         count = sum(len(il.parse(reply.text, builtin).calls) for reply in source.replies)
         note = f"The built-in dialect {builtin.name} reads {source.description}. This is a copy of it."
-        messages = [f"the built-in dialect {builtin.name} parses {subject}: {count} calls; the draft is a copy of it"]
+        calls = "1 call" if count == 1 else f"{count} calls"
+        messages = [f"the built-in dialect {builtin.name} parses {subject}: {calls}; the draft is a copy of it"]
         return Draft(dialect_yaml(builtin, {"": note}), subject, messages, [])
     known = [dataclasses.replace(reply, calls=_calls_of(reply)) for reply in source.replies]
     count = sum(len(reply.calls or ()) for reply in known)

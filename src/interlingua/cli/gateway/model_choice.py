@@ -47,6 +47,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     model: str
     """Model id that the agent requests."""
     route: Route
+    """The first route of the model whose upstream can be reached, if they were asked."""
     notes: list[str] = []
     """Notes for the user before the agent starts."""
 
@@ -69,7 +70,7 @@ def choose_model(routes: Routes, requested: str | None, *, is_checked: bool) -> 
     candidates = _find_routes(routes, model)
     if not is_checked or candidates[0].name in (DEMO_UPSTREAM, REPLAY_UPSTREAM):
         return ModelChoice(model, candidates[0])
-    return ModelChoice(model, candidates[0], _check_routes(candidates))
+    return ModelChoice(model, *_find_reachable(candidates))
 
 
 def _first_configured(routes: Routes) -> str | None:
@@ -111,23 +112,22 @@ def _find_routes(routes: Routes, model: str) -> list[Route]:
         raise UsageError(f"--model: unknown model {model!r}", hint) from None
 
 
-def _check_routes(candidates: list[Route]) -> list[str]:
-    """Check the upstreams in turn until one can be reached. Returns notes about the others.
+def _find_reachable(candidates: list[Route]) -> tuple[Route, list[str]]:
+    """Return the first route whose upstream can be reached, and notes about the others.
 
     Raises:
         BadInput: No upstream can be reached, or the first one refuses the key or has no such model.
     """
-    notes = []
-    for route in candidates:
+    *candidates_with_fallback, last = candidates
+    notes: list[str] = []
+    for route in candidates_with_fallback:
         try:
             models = list_models(route)
         except BadInput as error:
-            if route is candidates[-1]:
-                raise
             notes.append(f"{error}; its fallback answers")
         else:
-            return [*notes, *_check_model(route, models)]
-    return notes
+            return route, [*notes, *_check_model(route, models)]
+    return last, [*notes, *_check_model(last, list_models(last))]
 
 
 def list_models(route: Route) -> UpstreamModels:

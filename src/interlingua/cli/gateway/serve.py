@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console, gateway_options
@@ -95,7 +97,7 @@ def run(args: argparse.Namespace) -> int | None:
         _serve(args, loaded)
     except InterlinguaError as error:  # programs read the log: its last line is JSON, too
         for problem in error.problems if isinstance(error, BadSettings) else [error]:
-            console.print_stderr(format_json_line("error", str(problem), hint=problem.hint))
+            console.print_unwrapped(format_json_line("error", str(problem), hint=problem.hint))
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
     return None
 
@@ -108,52 +110,76 @@ def _serve(args: argparse.Namespace, loaded: LoadedSettings) -> None:
     sockets = open_listeners(settings)
     key, key_problem = (b"", "") if settings.seal_key or settings.cassettes else load_or_create_key()
     raise_descriptor_limit()
+    is_json = settings.log.format == "json"
     for note in (*loaded.notes, key_problem, describe_reduced_limits(settings.limits)):
-        if note:
-            is_json = settings.log.format == "json"
-            console.print_stderr(format_json_line("info", note) if is_json else f"interlingua: note: {note}")
-    console.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
+        if note and is_json:
+            console.print_unwrapped(format_json_line("info", note))
+        elif note:
+            console.print_stderr(f"interlingua: note: {note}")
+    port = sockets[0].getsockname()[1]
+    if is_json:
+        console.print_unwrapped(_startup_line(settings, loaded, port))
+    else:
+        message = startup_message(settings, loaded, port)
+        console.print_stderr(message.facts)
+        if message.commands:
+            console.print_unwrapped(message.commands)
     serve(loaded, sockets, key, lambda: gateway_options.settings_from_args(args))
 
 
-def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> str:
-    """Return the startup message: address, upstreams, and commands to copy.
+def _startup_line(settings: Settings, loaded: LoadedSettings, port: int) -> str:
+    """Return the startup message as the first line of a JSON log."""
+    upstreams = {name: upstream.url for name, upstream in settings.upstreams.items()}
+    fields = {"process": os.getpid(), "settings": loaded.source, "upstreams": upstreams, "demo": settings.demo}
+    return format_json_line("info", f"listening on {_address(settings, port)}", **fields)
 
-    If the log is JSON, it is a line of the log. If a service manager started the gateway, the commands are left out.
-    """
-    host = settings.host.strip("[]")
-    address = systemd_notify.http_url(host, port)
-    if settings.log.format == "json":
-        upstreams = {name: upstream.url for name, upstream in settings.upstreams.items()}
-        fields = {"process": os.getpid(), "settings": loaded.source, "upstreams": upstreams, "demo": settings.demo}
-        return format_json_line("info", f"listening on {address}", **fields)
+
+def _address(settings: Settings, port: int) -> str:
+    return systemd_notify.http_url(settings.host.strip("[]"), port)
+
+
+class StartupMessage(NamedTuple):
+    facts: str
+    """Address, upstreams, inspector and demo models."""
+    commands: str
+    """Commands and code to copy; "" if a service manager started the gateway."""
+
+
+def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> StartupMessage:
+    """Return what `serve` prints when it listens, unless its log is JSON."""
     source_note = f", settings: {loaded.source}" if loaded.source else ""
-    heading = f"interlingua: listening on {address} (process {os.getpid()}{source_note})"
-    upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
+    heading = f"interlingua: listening on {_address(settings, port)} (process {os.getpid()}{source_note})"
+    if systemd_notify.is_enabled():
+        return StartupMessage(heading, "")
+    base = systemd_notify.http_url(systemd_notify.client_host(settings.host.strip("[]")), port)
+    ids = routes_for(loaded).model_ids()
+    facts = [heading, *_upstream_lines(settings)]
+    if settings.inspect.enabled:
+        note = " (it asks for inspect.key, or the gateway's key)" if settings.inspect.key or settings.keys else ""
+        facts.append(f"  inspector: {base}/inspector/{note}")
+    if settings.demo:
+        number = sum(id.startswith("demo/") for id in ids)
+        facts.append(f"  demo models: demo/kimi_k2, demo/qwen3_coder, demo/hermes and {number - 3} more")
+    return StartupMessage("\n".join(facts), _commands_to_copy(settings, base, ids))
+
+
+def _upstream_lines(settings: Settings) -> list[str]:
+    lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
     if cassettes := settings.cassettes:
         replays = "replays {}: no upstream is asked"
         line = {"record": "records {}", "replay": replays, "hybrid": "replays {}, and records what is missing"}
-        upstream_lines = [] if cassettes.mode == "replay" else upstream_lines
-        upstream_lines.append(f"  {line[cassettes.mode].format(cassettes.dir)}")
-    if systemd_notify.is_enabled():
-        return heading
-    base = systemd_notify.http_url(systemd_notify.client_host(host), port)
-    ids = routes_for(loaded).model_ids()
+        lines = [] if cassettes.mode == "replay" else lines
+        lines.append(f"  {line[cassettes.mode].format(cassettes.dir)}")
+    return lines
+
+
+def _commands_to_copy(settings: Settings, base: str, ids: Sequence[str]) -> str:
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
-    parts = [heading, *upstream_lines]
-    if settings.inspect.enabled:
-        note = " (it asks for inspect.key, or the gateway's key)" if settings.inspect.key or settings.keys else ""
-        parts.append(f"  inspector: {base}/inspector/{note}")
+    parts: list[str] = []
     if settings.demo:
-        number = sum(id.startswith("demo/") for id in ids)
-        parts += [f"  demo models: demo/kimi_k2, demo/qwen3_coder, demo/hermes and {number - 3} more"]
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
-        parts += [
-            "",
-            "Try it in another terminal:",
-            "",
-            _CURL_EXAMPLES.format(base=base, model=model, auth=auth).rstrip(),
-        ]
+        examples = _CURL_EXAMPLES.format(base=base, model=model, auth=auth).rstrip()
+        parts += ["", "Try it in another terminal:", "", examples]
     key = "KEY" if settings.keys else "any"
     agents = [_agent_instructions(AGENTS[name], base, model, key) for name in _PRINTED_AGENTS]
     return "\n".join([*parts, "", "Point an agent at it:", "", *agents, _SDK_EXAMPLES.format(base=base, key=key)])

@@ -232,7 +232,8 @@ async def _only_model(plan: _Plan, session: Any) -> str:
     if route is None:
         ids = join_names(plan.routes.model_ids(), MAX_LISTED_MODELS)
         raise UsageError("no model is given", f"add --model; the settings have {ids}")
-    target = await find_target(ProbeClient(session, route, plan.args.timeout), route)
+    with terminal.progress("waiting for the model list"):
+        target = await find_target(ProbeClient(session, route, plan.args.timeout), route)
     require_upstream(target.facts, route.upstream.url)
     models = target.facts.models
     if len(models) == 1:

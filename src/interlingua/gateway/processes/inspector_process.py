@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 
 import msgspec
 
 from interlingua.gateway.inspector.process_main import ProcessSettings
+from interlingua.gateway.processes.socket_folder import make_socket_folder
 from interlingua.gateway.settings.schema import Inspect
 
 __all__ = ["InspectorProcess"]
@@ -26,7 +26,7 @@ class InspectorProcess:
     """Process of the inspector. It runs beside the workers, and ends when this one does."""
 
     def __init__(self, config: Inspect) -> None:
-        self.folder = tempfile.mkdtemp(prefix="interlingua-inspector-")
+        self.folder = make_socket_folder()
         """Folder of its sockets, which only its owner can enter."""
         self._settings = ProcessSettings(self.folder, config.memory, config.keep, config.size)
         self._owner = os.getpid()  # not a worker that was forked later

@@ -17,7 +17,7 @@ MIN_CLIENT_KEY_CHARS = 16
 """Minimum length of client keys if the gateway is reachable from other machines."""
 MIN_SEAL_KEY_CHARS = 16
 """Minimum length of the key of envelopes, which clients can try to guess without sending requests."""
-_NO_UPSTREAM_HINT = "add one, or start with --demo; `interlingua config init` writes a settings file"
+_NO_UPSTREAM_HINT = "use --upstream URL or --demo; `interlingua config init` writes a settings file"
 _GENERATE_HINT = "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
 _KEY_HINT = f"add one to `keys`, or set INTERLINGUA_KEYS; {_GENERATE_HINT}"
 _URL_HINT = "for example: https://openrouter.ai/api/v1"

@@ -22,7 +22,7 @@ from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.reply import Part, Reasoning, Reply, Text
 from interlingua.dialects.native_text import parse
 from interlingua.parsing.dialect import Dialect
-from interlingua.verification.attribution.bare_calls import find_bare_calls
+from interlingua.verification.attribution.bare_calls import contains_bare_reply, find_bare_calls
 from interlingua.verification.attribution.causes import Cause, Confidence
 from interlingua.verification.attribution.delivery_hypotheses import explain_damage
 from interlingua.verification.attribution.error_causes import cause_of_error
@@ -205,7 +205,8 @@ class _Case:
             return None
         text = f"{self._reply.reasoning}\n{self._reply.text}"
         calls = find_bare_calls(text, offered_tools(self._sample))
-        if not calls or not are_calls_right(calls, self._sample):
+        is_found = bool(calls) and are_calls_right(calls, self._sample)
+        if not is_found and not contains_bare_reply(text, ideal_reply(self._sample), self._dialect):
             return None
         return self._result("engine-parser", "the call is in the text, without its special tokens", raw_text=text)
 
@@ -320,6 +321,8 @@ class _Case:
         if tokens >= MIN_SWALLOWED_TOKENS and delivered < tokens:
             return f"the server counts {tokens} tokens, and the reply has {delivered} bytes"
         if ratio is None or self._sample.expect.reply == "any":
+            return ""
+        if self._failure.kind == "wrong-tool":  # parsers lose calls, and do not replace one tool by another
             return ""
         expected = native_size(self._complete_reply(), self._dialect)
         if not ratio.fits_expected(tokens, delivered, expected):

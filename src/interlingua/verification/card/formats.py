@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from interlingua.verification.attribution import CAUSES
+from interlingua.verification.probing.request_writer import RequestSettings
 from interlingua.verification.run.metrics import Latency, Rate
 
 __all__ = [
     "CAUSE_NAMES",
+    "describe_settings",
     "format_dollars",
     "format_interval",
     "format_median",
     "format_seconds",
     "format_share",
     "format_tokens",
+    "grade",
     "sentence",
 ]
+
+Grade: TypeAlias = Literal["good", "fair", "bad", "faint"]
+GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
 
 CAUSE_NAMES = {cause: cause.replace("-", " ") for cause in CAUSES}
 
 
 def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def describe_settings(settings: RequestSettings) -> str:
+    """Return the settings of a run that differ from those of its samples; "" if there are none."""
+    values = {name: getattr(settings, name) for name in ("temperature", "seed", "max_tokens")}
+    return ", ".join(f"{name} {value:g}" for name, value in values.items() if value is not None)
+
+
+def grade(share: float | None) -> Grade:
+    """Return how good a share is: the role of its colour."""
+    if share is None:
+        return "faint"
+    return "good" if share >= GOOD_SHARE else "fair" if share >= FAIR_SHARE else "bad"
 
 
 def format_share(share: float | None) -> str:

@@ -8,11 +8,13 @@ from interlingua.verification.attribution import CAUSES
 from interlingua.verification.card.card import Card, CauseCount, FailureGroup, LatencyCurve, NamedRate, NamedScore
 from interlingua.verification.card.formats import (
     CAUSE_NAMES,
+    describe_settings,
     format_dollars,
     format_interval,
     format_seconds,
     format_share,
     format_tokens,
+    grade,
     sentence,
 )
 from interlingua.verification.card.html_elements import Html, element, join
@@ -35,7 +37,6 @@ __all__ = [
     "table",
 ]
 
-GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 CURVE_CLASSES = ("a", "b", "c")
 
@@ -86,11 +87,7 @@ def key(css_class: str) -> Html:
 
 def score(rate: Rate, label: str) -> Html:
     """Return a share in large type."""
-    value = rate.value
-    css_class = (
-        "faint" if value is None else "good" if value >= GOOD_SHARE else "fair" if value >= FAIR_SHARE else "bad"
-    )
-    number = element("b", format_share(value), class_=css_class)
+    number = element("b", format_share(rate.value), class_=grade(rate.value))
     return element("div", number, element("span", label), class_="score")
 
 
@@ -213,10 +210,11 @@ def _failure_group(group: FailureGroup) -> Html:
     )
     hidden = group.count - len(group.examples)
     more = [element("p", faint(f"{hidden} more of this kind are in the log.", small=True))] if hidden else []
-    return element("details", summary, *map(_example, group.examples), *more)
+    first, *others = group.examples
+    return element("details", summary, _example(first, is_open=True), *map(_example, others), *more)
 
 
-def _example(result: TrialResult) -> Html:
+def _example(result: TrialResult, *, is_open: bool = False) -> Html:
     attribution = result.attribution
     assert attribution is not None, "only attributed results are in a group"
     mode = "stream" if result.stream else "whole"
@@ -230,7 +228,7 @@ def _example(result: TrialResult) -> Html:
     ]
     reasons = element("ul", *(element("li", reason) for reason in attribution.reasons))
     summary = element("summary", f"{result.id} · {mode} ", faint(f"· {attribution.confidence}"))
-    return element("details", summary, reasons, *blocks)
+    return element("details", summary, reasons, *blocks, **({"open": ""} if is_open else {}))
 
 
 def _latency_panel(card: Card) -> Html:
@@ -248,16 +246,11 @@ def facts_panel(card: Card, title: str = "The run") -> Html:
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:
     header = card.header
-    settings = [
-        f"{name} {value:g}"
-        for name in ("temperature", "seed", "max_tokens")
-        if (value := getattr(header.settings, name)) is not None
-    ]
     yield "server", " ".join(filter(None, (header.engine or "unknown", header.engine_version)))
     yield "URL", header.url
     yield "dialect", header.dialect
     yield "set", f"{header.set_name}, {header.trials} requests ({' and '.join(header.modes)})"
-    yield "settings", ", ".join(settings) or "those of the samples"
+    yield "settings", describe_settings(header.settings) or "those of the samples"
     yield "tokens", f"{format_tokens(card.tokens.prompt)} prompt, {format_tokens(card.tokens.reply)} reply"
     yield "evidence, retries", f"{format_tokens(card.extra_tokens.total)} tokens" if card.extra_tokens.total else ""
     yield "cost", format_dollars(card.dollars) if card.dollars is not None else ""

@@ -9,11 +9,13 @@ from interlingua.verification.attribution import CAUSES
 from interlingua.verification.card.card import Card, NamedRate, NamedScore
 from interlingua.verification.card.formats import (
     CAUSE_NAMES,
+    describe_settings,
     format_dollars,
     format_interval,
     format_seconds,
     format_share,
     format_tokens,
+    grade,
     sentence,
 )
 from interlingua.verification.judging.failure import FAILURE_KINDS
@@ -28,7 +30,6 @@ MIN_BAR_WIDTH, MAX_BAR_WIDTH = 4, 40
 RATE_NUMBERS_WIDTH = 35
 """Columns of a rate besides its name and bar, for runs of up to 9,999 requests."""
 MAX_EXAMPLE_CHARS = 400
-GOOD_SHARE, FAIR_SHARE = 0.95, 0.8
 
 
 def terminal_lines(card: Card, width: int, paint: Paint) -> Iterator[str]:
@@ -63,13 +64,17 @@ class _Lines:
 
     def _rate_line(self, named: NamedRate) -> str:
         rate = named.rate
-        value = rate.value or 0.0
-        role = "good" if value >= GOOD_SHARE else "fair" if value >= FAIR_SHARE else "bad"
-        role = "faint" if named.name == "call rate" else role
-        filled = round(value * self._bar_width)
+        role = "faint" if named.name == "call rate" else grade(rate.value)
+        filled = self._filled_columns(rate.value or 0.0)
         bar = self._paint("━" * filled, role) + self._paint("·" * (self._bar_width - filled), "faint")
         numbers = f"{format_interval(rate):>9}  {rate.count}/{rate.total}"
         return f"  {named.name:{NAME_WIDTH}} {format_share(rate.value):>7} {bar} {self._paint(numbers, 'faint')}"
+
+    def _filled_columns(self, share: float) -> int:
+        """Return the columns of a bar. It is full only at 100 %, and empty only at 0 %."""
+        if share in (0.0, 1.0):
+            return round(share * self._bar_width)
+        return min(max(round(share * self._bar_width), 1), self._bar_width - 1)
 
     def _score_lines(self, score: NamedScore) -> Iterator[str]:
         columns = f"  {score.name:{NAME_WIDTH}} {format_share(score.value):>7} "
@@ -141,15 +146,11 @@ class _Lines:
         )
         cost = f"; {format_dollars(card.dollars)}" if card.dollars is not None else ""
         engine = " ".join(filter(None, (header.engine or "unknown", header.engine_version)))
-        settings = ", ".join(
-            f"{name} {value:g}"
-            for name in ("temperature", "seed", "max_tokens")
-            if (value := getattr(header.settings, name)) is not None
-        )
+        settings = describe_settings(header.settings) or "settings of the samples"
         facts = [
             ("tokens", f"{tokens}{extra}{cost}"),
             ("server", f"{engine}; {header.api}; dialect {header.dialect}"),
-            ("set", f"{header.set_name}, {header.trials} requests; {settings or 'settings of the samples'}"),
+            ("set", f"{header.set_name}, {header.trials} requests; {settings}"),
             ("reference", card.reference),
             *(("note", note) for note in header.notes),
         ]

@@ -11,7 +11,7 @@ from interlingua.verification.doctor.check import CheckResult, odd_result, ok_re
 from interlingua.verification.doctor.probe import MAX_REPLY_TOKENS, Probe
 from interlingua.verification.doctor.probe_samples import CALL, COUNTING, PARALLEL, choice_sample
 from interlingua.verification.doctor.server_checks import LOG_HINT, TRY_LATER_HINT
-from interlingua.verification.engine_flags import parser_flags, parser_name, template_advice, unparsed_start
+from interlingua.verification.engine_flags import fitting_parsers, parser_flags, template_advice, unparsed_start
 from interlingua.verification.judging.failure import Failure
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
 from interlingua.verification.judging.observation import Observation, offered_tools
@@ -23,6 +23,7 @@ from interlingua.verification.samples.sample import Sample
 __all__ = [
     "RATE_LIMIT_HINT",
     "RIGHT_CALL",
+    "UNREADABLE",
     "check_calls",
     "check_choices",
     "check_parallel",
@@ -41,6 +42,7 @@ MIN_TOKENS_OF_TOOLS = 20
 MAX_ERROR_CHARS = 160
 RATE_LIMIT_HINT = "try again later, or with --parallel 1"
 RIGHT_CALL = "the call is right"
+UNREADABLE = "the reply is not JSON"
 CORRECTED = "works with Interlingua"
 MIN_TOKENS_AT_LIMIT = MAX_REPLY_TOKENS * 9 // 10
 """Tokens from which on a reply has reached the limit: counts of servers differ a little."""
@@ -82,16 +84,16 @@ async def check_stream(probe: Probe) -> CheckResult:
         return wrong_result(
             "stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording)
         )
+    if reply.error:
+        return wrong_result("stream", reply.error, LOG_HINT if recording.error else "")
     if reply.unreadable_events:
         return wrong_result("stream", describe_unreadable(recording, reply), URL_HINT if not reply.has_ended else "")
-    if reply.error:
-        return wrong_result("stream", reply.error)
     if not recording.content_type.startswith("text/event-stream"):
         return odd_result(
             "stream", f"a stream was requested, and {recording.content_type} came", "Interlingua converts it"
         )
     if not reply.has_ended or not reply.finish_reason:
-        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+        return _without_finish_reason(observation)
     # The first reply of a server may come late for other reasons.
     if _is_collected(probe, observation) and _is_collected(probe, await probe.ask(COUNTING, stream=True)):
         return odd_result(
@@ -100,6 +102,15 @@ async def check_stream(probe: Probe) -> CheckResult:
     usage = "" if reply.output_tokens else ", without usage"
     first = f"first text after {1000 * reply.first_content_seconds:.0f} ms" if reply.text else "no text"
     return ok_result("stream", f"{reply.events} events, {first}{usage}")
+
+
+def _without_finish_reason(observation: Observation) -> CheckResult:
+    """Return what is wrong with a stream without a finish reason: it is cut, or only Interlingua can read its end."""
+    corrected = observation.corrected
+    if corrected.failure is not None or not corrected.text:
+        return wrong_result("stream", "the stream ends without a finish reason", "look for a proxy that cuts streams")
+    message = next((finding.message for finding in corrected.findings), "its end has no finish reason")
+    return odd_result("stream", message, f"{CORRECTED}; report it to the provider, or look for a proxy")
 
 
 def _is_collected(probe: Probe, observation: Observation) -> bool:
@@ -116,13 +127,22 @@ async def check_calls(probe: Probe) -> list[CheckResult]:
     for stream, name in ((True, "tool call, stream"), (False, "tool call, whole")):
         observation = await probe.ask(CALL, stream=stream)
         results.append(await _judge_call(probe, observation, CALL, name))
-    return results
+    return [*results, *_check_parser_name(probe)]
+
+
+def _check_parser_name(probe: Probe) -> list[CheckResult]:
+    """Return what is odd about the tool parser of a server that names it. A wrong parser may get easy calls right."""
+    facts, fitting = probe.target.facts, fitting_parsers(probe.target.facts.engine, probe.dialect.name)
+    if not facts.tool_parser or not fitting or facts.tool_parser in fitting:
+        return []
+    message = f"{facts.tool_parser}, which is that of other models"
+    return [odd_result("tool parser", message, f"for this model use --tool-call-parser {fitting[0]}")]
 
 
 async def _judge_call(probe: Probe, observation: Observation, sample: Sample, name: str) -> CheckResult:
     judgement = judge(observation, sample)
     if judgement.is_right:
-        return _right_call(probe, name)
+        return ok_result(name, RIGHT_CALL)
     if _is_too_short(observation):
         return odd_result(
             name, f"the reply is longer than {MAX_REPLY_TOKENS} tokens: the model thinks for long; not judged"
@@ -154,15 +174,6 @@ def _lost_call(probe: Probe, attribution: Attribution, name: str) -> CheckResult
     explained = "; ".join([f"{failure}. {label}: {attribution.cause.replace('-', ' ')}", *evidence])
     flags = parser_flags(facts.engine, probe.dialect.name)
     return wrong_result(name, explained, _fix_for(attribution.cause, facts.engine, flags))
-
-
-def _right_call(probe: Probe, name: str) -> CheckResult:
-    facts, dialect = probe.target.facts, probe.dialect.name
-    expected = parser_name(facts.engine, dialect)
-    if facts.tool_parser and expected and facts.tool_parser != expected:
-        message = f"right, but the tool parser is {facts.tool_parser!r}"
-        return odd_result(name, message, f"for this model use --tool-call-parser {expected}")
-    return ok_result(name, RIGHT_CALL)
 
 
 def _fix_for_corrected(probe: Probe, cause: str) -> str:
@@ -200,7 +211,7 @@ async def check_template(probe: Probe) -> CheckResult:
     without_tools = await probe.ask(CALL, stream=False, max_tokens=1, tools=None)
     tokens, base = with_tools.reply.input_tokens, without_tools.reply.input_tokens
     if not tokens or not base:
-        return skipped_result("tools in prompt", "the server does not count prompt tokens")
+        return skipped_result("tools in prompt", _reason_without_tokens(with_tools, without_tools))
     if tokens - base < MIN_TOKENS_OF_TOOLS:
         as_auto = await probe.ask(CALL, stream=False, max_tokens=1)  # some servers hide tools that may not be called
         tokens = as_auto.reply.input_tokens or tokens
@@ -208,6 +219,16 @@ async def check_template(probe: Probe) -> CheckResult:
         message = f"the prompt has {tokens} tokens with two tools, and {base} without them"
         return wrong_result("tools in prompt", message, template_advice(probe.target.facts.engine))
     return ok_result("tools in prompt", f"two tools take {tokens - base} tokens")
+
+
+def _reason_without_tokens(*observations: Observation) -> str:
+    """Return why replies have no number of prompt tokens."""
+    for observation in observations:
+        if not observation.recording.is_success:
+            return f"not known: {describe_error(observation)}"
+        if observation.reply.unreadable_events:
+            return UNREADABLE
+    return "the server does not count prompt tokens"
 
 
 async def check_special_tokens(probe: Probe) -> CheckResult:

@@ -33,7 +33,7 @@ def without_consequences(checks: list[CheckResult]) -> list[CheckResult]:
         return checks
     needs_calls, reason = _NEED_CALLS | {"special tokens"}, "not judged, because calls do not work; see above"
     if all(check.status == "odd" for check in calls):  # then Interlingua needs the special tokens
-        needs_calls, reason = _NEED_CALLS, "not judged, because the server does not parse calls; see above"
+        needs_calls, reason = _NEED_CALLS, "not judged, because calls are right only with Interlingua; see above"
     return _skip(checks, needs_calls, reason)
 
 

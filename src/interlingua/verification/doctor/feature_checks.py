@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.upstream.listed_models import MISSING_STATUSES
 from interlingua.upstreams.refusals import recognize_refusal
-from interlingua.verification.doctor.call_checks import RIGHT_CALL, describe_error
+from interlingua.verification.doctor.call_checks import RIGHT_CALL, UNREADABLE, describe_error
 from interlingua.verification.doctor.check import CheckResult, odd_result, ok_result, skipped_result, wrong_result
 from interlingua.verification.doctor.probe import Probe
 from interlingua.verification.doctor.probe_samples import (
@@ -31,7 +31,6 @@ __all__ = [
     "short_name",
 ]
 
-UNREADABLE = "the reply is not JSON"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -86,7 +87,7 @@ def _as_client_reply(corrected: Reply, plain: ClientReply) -> ClientReply:
 
 def _delivery_failures(observation: Observation) -> Iterator[Failure]:
     reply = observation.reply
-    if reply.unreadable_events:
+    if reply.unreadable_events and not observation.recording.error:  # which is the reason
         yield Failure("bad-event", describe_unreadable(observation.recording, reply))
     if reply.error:
         yield Failure("error-in-reply", reply.error)
@@ -161,17 +162,24 @@ def _call_failures(call: ClientCall, tools: ToolSet) -> Iterator[Failure]:
 
 def _expectation_failures(calls: Sequence[ClientCall], sample: Sample, tools: ToolSet) -> Iterator[Failure]:
     expect, choice = sample.expect, requested_choice(sample)
-    names = ", ".join(call.name for call in calls)
     is_required = choice is not None and choice.mode == "required"
     if calls and (expect.reply == "text" or (choice is not None and choice.mode == "none")):
-        yield Failure("unwanted-call", f"there is a call of {names}")
+        yield Failure("unwanted-call", _state_calls([call.name for call in calls]))
     elif not calls and (expect.reply == "calls" or (is_required and not tools.is_empty)):
-        expected = ", ".join(call.name for call in expect.calls)
-        yield Failure("no-call", f"there is no call of {expected}" if expected else "there is no call")
+        expected = [call.name for call in expect.calls]
+        yield Failure("no-call", _state_calls(expected, "no") if expected else "there is no call")
     elif expect.reply == "calls" and expect.calls:
         yield from _difference_failures(calls, sample)
     elif choice is not None and is_required and choice.names and any(call.name not in choice.names for call in calls):
+        names = ", ".join(call.name for call in calls)
         yield Failure("wrong-tool", f"the tool choice names {choice.names[0]}, the call is of {names}")
+
+
+def _state_calls(names: Sequence[str], word: Literal["", "no", "also"] = "") -> str:
+    """Return a statement on calls, such as `there is also a call of ls` or `there are no calls of ls, cat`."""
+    article = "" if word == "no" or len(names) > 1 else "a"
+    words = ("there", "is" if len(names) == 1 else "are", word, article, "call" if len(names) == 1 else "calls")
+    return f"{' '.join(filter(None, words))} of {', '.join(names)}"
 
 
 def _difference_failures(calls: Sequence[ClientCall], sample: Sample) -> Iterator[Failure]:
@@ -185,7 +193,7 @@ def _difference_failures(calls: Sequence[ClientCall], sample: Sample) -> Iterato
     elif missing:
         yield Failure("missing-call", f"missing: {', '.join(missing)}")
     elif surplus:
-        yield Failure("unwanted-call", f"there is also a call of {', '.join(surplus)}")
+        yield Failure("unwanted-call", _state_calls(surplus, "also"))
     for wanted, number in zip(expected, pairs, strict=True):
         arguments = read_full_object(calls[number].arguments) if number is not None else None
         if arguments is not None and (difference := describe_difference(wanted.arguments or {}, arguments)):

@@ -99,6 +99,8 @@ class ProbeClient:
                 async with await send_request(self._session, route, url, data, headers) as reply:
                     fields = {"status": reply.status, "content_type": reply.headers.get("content-type", "")}
                     await response.read(reply)
+            if response.is_cut:
+                fields["error"] = f"the reply has more than {MAX_BODY_BYTES // 2**20} MiB: the rest was not read"
         except TimeoutError:
             fields |= {"error": f"no complete reply within {limit:g} s", "has_timed_out": True}
         except UpstreamFailed as error:
@@ -124,6 +126,8 @@ class _Response:
         self._start = start
         self.pieces: list[bytes] = []
         self.arrivals: list[Arrival] = []
+        self.is_cut = False
+        """True if the body is longer than what was read."""
 
     async def read(self, response: aiohttp.ClientResponse) -> None:
         size = 0
@@ -134,6 +138,7 @@ class _Response:
                 size += len(piece)
         except (aiohttp.ClientError, OSError) as error:
             raise connection_lost(error) from error
+        self.is_cut = size >= MAX_BODY_BYTES and not response.content.at_eof()
 
 
 def _describe(error: UpstreamFailed) -> str:

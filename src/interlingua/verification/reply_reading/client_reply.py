@@ -142,4 +142,5 @@ def as_count(usage: object, *names: str) -> int:
     """Return the first of these fields that is a number of tokens; 0 if there is none."""
     fields: Mapping[str, Any] = as_mapping(usage)
     counts = (fields.get(name) for name in names)
-    return next((count for count in counts if isinstance(count, int) and not isinstance(count, bool)), 0)
+    known = (count for count in counts if isinstance(count, int) and not isinstance(count, bool))
+    return max(0, next(known, 0))

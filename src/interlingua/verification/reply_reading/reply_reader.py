@@ -66,8 +66,8 @@ def read_reply(recording: Recording) -> ClientReply:
 def describe_unreadable(recording: Recording, reply: ClientReply) -> str:
     """Return what is not JSON in a reply, in words: events of a stream, or a page in place of the reply."""
     if recording.content_type.lower().startswith(EVENT_STREAM_TYPE):
-        verb = "is" if reply.unreadable_events == 1 else "are"
-        return f"{reply.unreadable_events} of {reply.events} events {verb} not JSON"
+        what = "is not a JSON object" if reply.unreadable_events == 1 else "are not JSON objects"
+        return f"{reply.unreadable_events} of {reply.events} events {what}"
     beginning = recording.body[:MAX_SHOWN_BYTES].decode("utf-8", "replace")
     text = textwrap.shorten(page_text(beginning), MAX_SHOWN_CHARS, placeholder=" …")
     content_type = recording.content_type.partition(";")[0].strip() or "no content type"

@@ -105,10 +105,10 @@ async def fit_settings(sender: Sender, writer: RequestWriter) -> tuple[RequestSe
 
 def _require_readable(recording: Recording, reply: ClientReply) -> None:
     """Raise BadInput if a server answers with something else than a reply."""
-    if reply.unreadable_events:
-        raise BadInput(f"a simple request fails: {describe_unreadable(recording, reply)}", URL_HINT)
     if reply.error:
         raise BadInput(f"a simple request fails: {reply.error}", DOCTOR_HINT)
+    if reply.unreadable_events:
+        raise BadInput(f"a simple request fails: {describe_unreadable(recording, reply)}", URL_HINT)
 
 
 def _is_refused(name: str, settings: RequestSettings, error: str) -> bool:

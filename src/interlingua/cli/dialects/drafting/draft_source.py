@@ -111,6 +111,8 @@ def _read_file(data: bytes, path: str) -> TemplateSource | RecordingSource:
         return _read_json(value, path, label)
     if recording := _read_lines(text, path, label):
         return recording
+    if Path(path).suffix == ".json":
+        raise BadInput(f"{label} is not valid JSON", "download the file again; it may be incomplete")
     if re.match(r"\s*(?:data|event|id):|:", text):
         return _read_body(data, path, label, "stream")
     if _GO_TEMPLATE.search(text):

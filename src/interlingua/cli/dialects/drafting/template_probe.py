@@ -136,7 +136,7 @@ def _template_renderer(template: str, eos_token: str) -> Any:
     except ImportError:
         raise UsageError("this command needs jinja2", "pip install 'interlingua[draft]'") from None
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _generation_tag()]
     )
     environment.filters["tojson"] = _tojson
     environment.globals.update(raise_exception=_raise_refusal, strftime_now=lambda _: "2025-01-01")
@@ -156,6 +156,22 @@ def _template_renderer(template: str, eos_token: str) -> Any:
     return render
 
 
+def _generation_tag() -> Any:
+    """Return the extension for `{% generation %}`, which marks what a model writes. It renders only its content."""
+    from jinja2.ext import Extension
+    from jinja2.nodes import Node
+    from jinja2.parser import Parser
+
+    class GenerationTag(Extension):
+        tags = {"generation"}  # noqa: RUF012  # as in its base class
+
+        def parse(self, parser: Parser) -> list[Node]:
+            next(parser.stream)  # the name of the tag
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    return GenerationTag
+
+
 def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
 
@@ -169,6 +185,8 @@ def _raise_refusal(message: str) -> NoReturn:
 
 
 def _render_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of a template that cannot be rendered."""
     import jinja2
 
-    return (_TemplateRefusal, jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError)
+    from_values = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
+    return (_TemplateRefusal, jinja2.TemplateError, *from_values)

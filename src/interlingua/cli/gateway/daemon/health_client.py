@@ -52,6 +52,10 @@ def fetch_status(address: str, key: str = "") -> GatewayStatus | str:
 
 
 def _error_text(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {TIMEOUT_SECONDS:g} s"
+    if isinstance(error, http.client.HTTPException):
+        return "the answer is not HTTP"
     return getattr(error, "strerror", None) or type(error).__name__
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +21,7 @@ from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore
 from interlingua.cli.gateway.daemon.log_reader import LogPosition
 from interlingua.cli.gateway.daemon.process_identity import process_start_id
 from interlingua.errors import BadInput
+from interlingua.gateway.processes.socket_folder import make_socket_folder
 from interlingua.gateway.settings.schema import Settings
 
 __all__ = ["launch"]
@@ -116,17 +117,15 @@ def _recorded_signals() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _notify_socket() -> Iterator[socket.socket]:
-    """Create the socket on which the gateway reports readiness (systemd's sd_notify protocol).
-
-    It is in a temporary folder, because the path of a Unix socket has to be short.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="interlingua-") as folder,
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
-    ):
-        listener.bind(f"{folder}/ready")
-        listener.settimeout(0.05)
-        yield listener
+    """Create the socket on which the gateway reports readiness (systemd's sd_notify protocol)."""
+    folder = make_socket_folder()
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            listener.bind(f"{folder}/ready")
+            listener.settimeout(0.05)
+            yield listener
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait_for_address(
