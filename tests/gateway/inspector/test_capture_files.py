@@ -67,18 +67,61 @@ def test_copies_of_one_exchange_have_their_own_ids(tmp_path: Path) -> None:
     assert len(set(ids(files))) == 2
 
 
+def test_incomplete_file_is_read_again_when_it_has_grown(tmp_path: Path) -> None:
+    path, encoded = tmp_path / "a.jsonl", encode_capture(agent_session()[0])
+    files = CaptureFiles([str(tmp_path)])
+    path.touch()
+    assert files.read_new_files() == []
+    assert [problem.split(":")[1] for problem in files.problems] == [" the file is empty"]
+    path.write_bytes(b"".join(encoded.splitlines(keepends=True)[:-1]))
+    (id,) = files.read_new_files()
+    assert (files.find_summary(id).summary.outcome, files.problems) == ("open", [])
+    assert files.read_new_files() == []
+    path.write_bytes(encoded)
+    assert files.read_new_files() == [id] == ids(files)
+    assert files.find_summary(id).summary.outcome == "ok"
+    path.touch()
+    assert files.read_new_files() == []
+
+
+async def wait_for_exchange(files: CaptureFiles) -> list[str]:
+    """Wait until an exchange was announced. Return the ids that have changed."""
+    async with asyncio.timeout(20):
+        while not files.changes.since(0)[0]:
+            await asyncio.sleep(0.02)
+    return files.changes.since(0)[0]
+
+
 def test_folder_is_watched(tmp_path: Path) -> None:
     async def use() -> None:
         files = CaptureFiles([str(tmp_path)])
         watching = asyncio.create_task(files.watch(lambda: None))
         await asyncio.sleep(0)
         write_captures(tmp_path, agent_session()[:1])
-        async with asyncio.timeout(20):
-            while not files.changes.version:
-                await asyncio.sleep(0.02)
+        assert len(await wait_for_exchange(files)) == 1
         watching.cancel()
-        changed, removed = files.changes.since(0)
-        assert (len(changed), removed) == (1, [])
+
+    asyncio.run(use())
+
+
+def test_watching_goes_on_after_the_folder_was_away(tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+
+    async def use() -> None:
+        looks = 0
+
+        def count() -> None:
+            nonlocal looks
+            looks += 1
+
+        files = CaptureFiles([str(folder)])
+        watching = asyncio.create_task(files.watch(count))
+        async with asyncio.timeout(20):
+            while not looks:
+                await asyncio.sleep(0.02)
+        write_captures(folder, agent_session()[:1])
+        assert len(await wait_for_exchange(files)) == 1
+        watching.cancel()
 
     asyncio.run(use())
 

@@ -1,4 +1,5 @@
-"""Exchanges in capture files, for `interlingua inspect`. Folders are watched for new files.
+"""Exchanges in capture files, for `interlingua inspect`. Folders are watched for new files. Incomplete files are
+read again when they have changed: another program may still be writing or copying them.
 
 Captures have no secrets. Those that a pattern finds are redacted once more, for files that another program wrote.
 """
@@ -28,6 +29,9 @@ from interlingua.gateway.settings.redaction import Redactor
 from interlingua.inspection.exchange_summary import SummarizedExchange, summarize
 
 __all__ = ["CaptureFiles", "find_capture_files"]
+
+_FileVersion = tuple[int, int] | None
+"""Size and time of change of a file; None if it cannot be read."""
 
 MAX_FILES = 20_000
 WATCH_SECONDS = 1.0
@@ -65,41 +69,65 @@ class CaptureFiles:
         self._files: dict[str, Path] = {}
         self._summaries: dict[str, SummarizedExchange] = {}
         self._known: set[Path] = set()
+        self._incomplete: dict[Path, _FileVersion] = {}
+        """Files that are no capture, or have no end, as they were when they were read."""
+        self._problems_of_files: dict[Path, str] = {}
         self.problems: list[str] = []
         self.changes = ChangeLog()
 
     def read_new_files(self) -> list[str]:
-        """Read the summaries of files that are not known yet, and return the ids of their exchanges."""
-        return [id for id in map(self._read_summary, self._new_files()) if id]
+        """Read summaries of new files, and of incomplete ones that have changed. Return the ids of their exchanges."""
+        return [id for id in map(self._read_summary, list(self._unread_files())) if id]
 
-    def _new_files(self) -> Iterator[Path]:
+    def _unread_files(self) -> Iterator[Path]:
         for path in find_capture_files(self._paths):
             if path not in self._known:
                 self._known.add(path)
                 yield path
+            elif path in self._incomplete and _version(path) != self._incomplete[path]:
+                yield path
 
     def _read_summary(self, path: Path) -> str:
         """Read the summary of a file. Return the id of its exchange; "" if it is no capture."""
+        version = _version(path)
         try:
             summarized = redact_summary(summarize(_summary_lines(path), path.stem), Redactor())
         except (BadInput, OSError) as error:
-            with self._lock:
-                self.problems.append(str(error))
+            self._incomplete[path] = version
+            self._note_problem(path, str(error))
             return ""
+        if summarized.summary.outcome == "open":
+            self._incomplete[path] = version
+        else:
+            self._incomplete.pop(path, None)
+        self._note_problem(path, "")
         id = summarized.summary.id
         with self._lock:
-            if id in self._files:  # a copy
+            if self._files.get(id, path) != path:  # a copy
                 id = summarized.summary.id = f"{id}~{path.stem}"
             self._files[id], self._summaries[id] = path, summarized
         return id
 
+    def _note_problem(self, path: Path, problem: str) -> None:
+        """Replace the problem of a file in `problems`; "" if it has none."""
+        earlier = self._problems_of_files.pop(path, "")
+        if problem:
+            self._problems_of_files[path] = problem
+        if problem != earlier:
+            with self._lock:
+                self.problems[:] = self._problems_of_files.values()
+
     async def watch(self, on_read: Callable[[], None]) -> None:
         """Look for new files until the task is cancelled. `on_read` is called after each look."""
         while True:
-            known_problems = len(self.problems)
-            for id in await asyncio.to_thread(self.read_new_files):
+            known_problems = list(self.problems)
+            try:
+                changed = await asyncio.to_thread(self.read_new_files)
+            except BadInput:  # a folder was moved away; it can come back
+                changed = []
+            for id in changed:
                 self.changes.add(id)
-            if len(self.problems) > known_problems:
+            if self.problems != known_problems:
                 self.changes.announce()
             on_read()
             await asyncio.sleep(WATCH_SECONDS)
@@ -124,6 +152,14 @@ class CaptureFiles:
             return redact_capture(read_capture(path), Redactor())
         except OSError as error:
             raise BadInput(f"cannot read {path}: {error.strerror}", "reload the page") from error
+
+
+def _version(path: Path) -> _FileVersion:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _summary_lines(path: Path) -> list[CaptureLine]:

@@ -38,6 +38,7 @@ export function exchangesView(route) {
   let newAbove = 0; // rows that have come above those that are shown
   let isFollowing = true; // the newest rows are shown, unless the user has scrolled
   let isOwnScroll = false;
+  let shownProblems = "";
 
   const list = createVirtualList({ rowHeight: rem(rowHeight(false)), renderRow, keyOf: (index) => rows[index].id, stateOf, label: "Exchanges", className: "exchange-rows" });
   const head = h("div", { class: "exchange-head", role: "row" }, COLUMNS.map((name) => h("span", { role: "columnheader", class: `c-${name.toLowerCase().replace(" ", "-")}` }, name)));
@@ -163,8 +164,9 @@ export function exchangesView(route) {
 
   function showProblems() {
     const total = state.problems.length;
-    if (problems.childElementCount && problems.dataset.total === String(total)) return;
-    problems.dataset.total = total;
+    const texts = state.problems.join("\n");
+    if (texts === shownProblems) return;
+    shownProblems = texts;
     replace(problems, total ? h("details", {}, h("summary", {}, `${plural(total, "file")} left out`), h("ul", {}, state.problems.map((problem) => h("li", {}, problem)))) : null);
   }
 
