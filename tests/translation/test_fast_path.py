@@ -339,8 +339,8 @@ TEXTS = (
 )
 
 
-def chat_chunk(text: str, field: str, chance: random.Random, index: int = 0) -> bytes:
-    choice = {"index": index, "delta": {field: text}, "finish_reason": None}
+def chat_chunk(text: str, field: str, chance: random.Random, index: int = 0, **delta_fields: Any) -> bytes:
+    choice = {"index": index, "delta": {**delta_fields, field: text}, "finish_reason": None}
     beside: Json = {"logprobs": None} if chance.random() < 0.1 else {}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice | beside]}
     if chance.random() < 0.05:
@@ -457,7 +457,11 @@ class ResponsesStream:
 def chat_speech(texts: list[str], chance: random.Random) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
     """The beginning of a stream, its texts, its end, and what may be between the texts."""
     fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * len(texts)
-    given = [chat_chunk(text, field, chance) for text, field in zip(texts, fields, strict=False)]
+    usual = chance.choice(({}, {}, {}, {"role": "assistant"}, {"role": ""}, {"refusal": None}, {"unknown": 1}))
+    given = [
+        chat_chunk(text, field, chance, **(usual if chance.random() < 0.95 else {"role": "assistant"}))
+        for text, field in zip(texts, fields, strict=False)
+    ]
     end = [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
     return [chat_chunk("", "role", chance)], given, end, [chat_chunk("other", "content", chance, 1), b"data: x\n\n"]
 
@@ -690,7 +694,7 @@ def some_call(source: str, number: int, chance: random.Random, stream: Responses
         return stream.call(pieces, number)
     if source == MESSAGES:
         return messages_call(number, pieces)[: None if chance.random() < 0.9 else -1]
-    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}))
+    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}, {"id": ""}))
     return chat_call(number, pieces, number + chance.choice((0, 0, 0, 1)), beside)
 
 
@@ -794,3 +798,72 @@ def test_most_arguments_are_the_same_again(source: str, target: str, dialect: st
         translation.feed(data)
     assert translation.again > 90
     both_ways(source, target, given, dialect=dialect)
+
+
+# ── layouts of servers ────────────────────────────────────────────────────────────────────────────────────────────────
+
+DELTA_FIELDS: dict[str, Json] = {
+    "vLLM": {},
+    "OpenRouter, Ollama, TGI": {"role": "assistant"},
+    "Ollama, thinking": {"role": "assistant", "content": ""},
+    "MiniMax": {"role": "assistant", "name": "MiniMax AI", "audio_content": ""},
+    "SGLang": {"role": None, "content": None, "reasoning_content": None, "tool_calls": None},
+}
+"""Other fields of each delta, by the servers that send them."""
+CHOICE_FIELDS: tuple[Json, ...] = (
+    {"finish_reason": None},
+    {"finish_reason": ""},
+    {"logprobs": None, "finish_reason": None},
+    {"finish_reason": None, "native_finish_reason": None, "logprobs": None},
+)
+ENTRY_FIELDS: tuple[Json, ...] = (
+    {},
+    {"type": "function"},
+    {"type": "function", "id": None, "function": {"name": None}},
+    {"type": "function", "id": ""},
+    {"id": "", "function": {"name": ""}},
+)
+"""Other fields of each entry with arguments."""
+DELTA_KINDS = ("content", "reasoning_content", "reasoning", "arguments")
+
+
+def server_chunk(delta: Json, choice_fields: Json, *, escapes: bool) -> bytes:
+    choice = {"index": 0, "delta": delta, **choice_fields}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice]}
+    return b"data: " + json.dumps(chunk, separators=(",", ":"), ensure_ascii=escapes).encode() + b"\n\n"
+
+
+def server_stream(
+    kind: str, texts: list[str], delta_fields: Json, choice_fields: Json, entry_fields: Json
+) -> list[bytes]:
+    """Return a stream with these texts, in the layout of a server."""
+    start = {"index": 0, "id": "c0", "type": "function", "function": {"name": "write", "arguments": '{"a": "'}}
+    deltas: list[Json] = [{"role": "assistant", "content": ""}]
+    if kind == "arguments":
+        deltas.append({"role": "assistant", "tool_calls": [start]})
+    for text in texts:
+        function = {**entry_fields.get("function", {}), "arguments": text}
+        added = (
+            {"tool_calls": [{"index": 0, **entry_fields, "function": function}]}
+            if kind == "arguments"
+            else {kind: text}
+        )
+        deltas.append({**delta_fields, **added})
+    return [server_chunk(delta, choice_fields, escapes="é" in texts[0]) for delta in deltas]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("kind", DELTA_KINDS)
+@pytest.mark.parametrize("delta_fields", DELTA_FIELDS.values(), ids=DELTA_FIELDS)
+def test_texts_in_the_layout_of_a_server_are_forwarded(target: str, kind: str, delta_fields: Json) -> None:
+    for texts, choice_fields, entry_fields in product(
+        ([f" word{n}" for n in range(40)], [f" 漢字é{n}" for n in range(40)]), CHOICE_FIELDS, ENTRY_FIELDS
+    ):
+        if entry_fields and kind != "arguments":
+            continue
+        given = server_stream(kind, texts, delta_fields, choice_fields, entry_fields)
+        both_ways(CHAT, target, given, dialect="standard")
+        both_ways(CHAT, target, [b"".join(given)], dialect="standard")
+        translation = Translation(CHAT, target, dialect="standard")
+        translation.run(given)
+        assert translation.again >= 35, given[-1]

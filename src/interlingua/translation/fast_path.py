@@ -243,9 +243,10 @@ class FastPath:
         self._write_texts = self._track_sent = self._sent_affixes = None
         choice, template = chunk.choices[0], decoded.chunk if decoded is not None else None
         if decoded is not None and _kind(0, copied) == _kind(0, choice.events[0]):
-            if choice.events != [copied] or not (decoded.exact and chunk.exact):
+            is_unchanged = choice.events == [copied] and decoded.exact and chunk.exact
+            if not is_unchanged and self._repeats is not None and self._repeats.are_affixes_exact:
                 return False  # perhaps only this text had to be rewritten
-            if self._can_forward_chunks(decoded.chunk, raw, sent):
+            if is_unchanged and self._can_forward_chunks(decoded.chunk, raw, sent):
                 return True
         if self._writer is not None:
             self._write_texts = self._writer.delta_writer(choice.index, copied, template)

@@ -151,6 +151,10 @@ class RepeatReader(Protocol):
     def affixes(self) -> Affixes | None:
         """The bytes of a repeated chunk before and after its text; None if they are not the same in all of them."""
 
+    @property
+    def are_affixes_exact(self) -> bool:
+        """True if a repeated chunk is written just as clients expect it, unless its text is not."""
+
     def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
         """Learn the chunk that the next ones may repeat. Return whether texts can be found in them.
 

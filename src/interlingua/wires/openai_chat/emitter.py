@@ -290,22 +290,26 @@ class ChatEmitter:
     def delta_writer(self, index: int, event: StreamedDelta, template: Json | None) -> TextWriter | None:
         choice = self._choices.get(index)
         delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
-        if not delta:
+        frame = self._split_frame(index, unwrap_chunk(template) if template else {}) if delta else None
+        if frame is None:
             return None
-        if template and not _allows_fast_frame(template := unwrap_chunk(template)):
-            return self._rewritten_delta_writer(index, event, template)
-        before, _, after = (_FAST_FRAME % (self._envelope.head, index, delta)).rpartition(b"@@")
-        return DeltaTemplate(before, after, collected).render
+        before, _, after = delta.partition(b"@@")
+        return DeltaTemplate(frame[0] + before, after + frame[1], collected).render
 
-    def _rewritten_delta_writer(self, index: int, event: StreamedDelta, template: Json) -> TextWriter | None:
-        """Return the function for chunks with other fields, such as `logprobs`, which each frame repeats."""
-        if type(event) is ev.ReasoningDelta or _extra_fields(template):
+    def _split_frame(self, index: int, template: Json) -> tuple[bytes, bytes] | None:
+        """Return the bytes of a frame before and after its delta. With a template, the frame repeats its other fields,
+        such as `logprobs`.
+
+        Returns None if only the first of several frames would repeat them.
+        """
+        if not template or _allows_fast_frame(template):
+            before, _, after = (_FAST_FRAME % (self._envelope.head, index, b"@@")).rpartition(b"@@")
+            return before, after
+        if _extra_fields(template):
             return None
-        rows = self._choice_rows(
-            index, [msgspec.structs.replace(event, text=_PLACEHOLDER)], _raw_choices(template).get(index, {})
-        )
-        parts = self._encode_frame(rows[0]).split(msgspec.json.encode(_PLACEHOLDER))
-        return DeltaTemplate(parts[0], parts[1], None).render if len(parts) == 2 else None
+        rows = self._choice_rows(index, [ev.TextDelta(_PLACEHOLDER)], _raw_choices(template).get(index, {}))
+        parts = self._encode_frame(rows[0]).split(b'"content":' + msgspec.json.encode(_PLACEHOLDER))
+        return (parts[0], parts[1]) if len(parts) == 2 else None
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:
         """Fast path for the usual case: a single event of a choice that has begun. Returns b"" if it does not apply."""

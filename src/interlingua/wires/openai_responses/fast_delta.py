@@ -106,6 +106,7 @@ class ResponsesRepeatReader:
     __slots__ = ("_delta", "_head", "_items", "_line_ends", "_sequence")
 
     affixes = None
+    are_affixes_exact = True
 
     def __init__(self, items: ItemReader, sequence: EventSequence) -> None:
         self._items = items

@@ -6,15 +6,17 @@ without decoding anything else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import takewhile
+from typing import NamedTuple
 
 import msgspec
 
 from interlingua.wires.base import Affixes, StreamedDelta
 from interlingua.wires.streaming.sse import EVENT_END
 
-__all__ = ["NO_TEXTS", "PROBE_JSON", "REPLACEMENT_BYTES", "RepeatedChunk"]
+__all__ = ["NO_TEXTS", "PROBE_JSON", "REPLACEMENT_BYTES", "ProbedDelta", "RepeatedChunk"]
 
 PROBE_TEXT, PROBE_JSON = "…", b"\\u2026"
 """Placeholder text, escaped as no server writes it. It replaces a chunk's text to find where the text comes out."""
@@ -29,17 +31,37 @@ _decode_strings = msgspec.json.Decoder(list[str]).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
+class ProbedDelta(NamedTuple):
+    """The only delta of a chunk with the placeholder text."""
+
+    choice_index: int
+    """The index of its choice."""
+    delta: StreamedDelta
+    is_exact: bool
+    """True if the chunk is written just as clients expect it."""
+
+
 class RepeatedChunk:
     """The chunk that the next ones may repeat. `delta`: its text, as the wire's reader finds it; None if unknown.
 
     `index`: the index of its choice.
     """
 
-    __slots__ = ("_probes_left", "_text_slice", "_two_events_size", "affixes", "delta", "index")
+    __slots__ = (
+        "_probes_left",
+        "_text_slice",
+        "_two_events_size",
+        "affixes",
+        "are_affixes_exact",
+        "delta",
+        "index",
+    )
 
     def __init__(self) -> None:
         self._probes_left = MAX_PROBES
         self.affixes: Affixes = b"", b""
+        self.are_affixes_exact = True
+        """True if the chunk is written just as clients expect it, unless its text is not."""
         self._text_slice = slice(0, 0)
         """The place of the text, with its quotes, in a chunk."""
         self._two_events_size = 0
@@ -52,7 +74,7 @@ class RepeatedChunk:
         raw: bytes,
         index: int,
         delta: StreamedDelta,
-        probe: Callable[[bytes], tuple[int, StreamedDelta] | None],
+        probe: Callable[[bytes], ProbedDelta | None],
     ) -> bool:
         """Find the bytes around the text of this chunk. Return whether they are known.
 
@@ -63,26 +85,33 @@ class RepeatedChunk:
             raw: the chunk as a whole event.
             index: the index of its choice.
             delta: its only event.
-            probe: returns the index of the choice and the delta, if this JSON holds one delta only.
+            probe: returns the delta, if this JSON holds one delta only.
         """
         # A whitespace-only text is no good model: the guard has not decided yet whether the reply is empty.
         if delta.text.isspace():
             return False
         if type(self.delta) is type(delta) and self.index == index and self.find_texts(raw)[0] == [delta.text]:
             return True
-        before, _, after = raw.partition(_encode_json(delta.text))
-        if self._probes_left == 0 or EVENT_END in before or not after.endswith(EVENT_END):
+        if self._probes_left == 0:
+            return False
+        before, after = _split_at_text(raw, delta.text)
+        if EVENT_END in before or not after.endswith(EVENT_END):
             return False
         self.affixes = prefix, suffix = before + b'"', b'"' + after
         self._text_slice = slice(len(before), -len(after))
         self._two_events_size = 2 * (len(prefix) + len(suffix))
         _, _, data = PROBE_JSON.join(self.affixes).partition(b"data: ")
         probed = probe(data) if after else None
-        if probed is None or probed[0] != index or type(probed[1]) is not type(delta) or probed[1].text != PROBE_TEXT:
+        if (
+            probed is None
+            or probed.choice_index != index
+            or type(probed.delta) is not type(delta)
+            or probed.delta.text != PROBE_TEXT
+        ):
             self._probes_left -= 1
             self.delta, self._two_events_size = None, 0
             return False
-        self.index, self.delta = probed
+        self.index, self.delta, self.are_affixes_exact = probed
         return True
 
     def find_texts(self, data: bytes) -> tuple[list[str], int]:
@@ -130,6 +159,17 @@ class RepeatedChunk:
             pieces.append(data[start:stop])
             position = stop + len(suffix)
         return pieces
+
+
+def _split_at_text(raw: bytes, text: str) -> tuple[bytes, bytes]:
+    """Return the bytes before and after a text with its quotes. They are `raw` and b"" if it is not found.
+
+    Servers write characters beyond ASCII as they are, or escaped.
+    """
+    before, quoted, after = raw.partition(_encode_json(text))
+    if not quoted and not text.isascii():
+        before, _, after = raw.partition(json.dumps(text).encode())
+    return before, after
 
 
 def _decode_pieces(pieces: list[bytes]) -> list[str]:
