@@ -174,6 +174,23 @@ def test_recorded_conversations_are_translated_as_without_cache(name: str, targe
             assert translate(wire, data, target_of(target, profile), cache=cache) == expected
 
 
+@pytest.mark.parametrize("target", WIRES)
+def test_turn_whose_first_item_is_not_written_is_joined_to_the_one_before(target: str) -> None:
+    """The Messages API has no place for this item: what the user says before and after it becomes one message."""
+    items: list[Json] = [
+        {"role": "user", "content": "one"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"role": "user", "content": "two"},
+        {"role": "assistant", "content": "three"},
+        {"role": "user", "content": "four"},
+    ]
+    cache = RequestCache()
+    for count in (1, 3, 5):
+        data = encode({"model": "m", "input": items[:count]})
+        expected = translate(RESPONSES, data, target_of(target), cache=None)
+        assert translate(RESPONSES, data, target_of(target), cache=cache) == expected
+
+
 # ── less work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SESSIONS = {wire: [encode(body) for body in agent_session(wire, "m", 40_000)] for wire in WIRES}
