@@ -67,7 +67,8 @@ def translate(
     except BadRequest as error:
         return str(error), error.path
     findings = sorted((finding.kind, finding.message, finding.place) for finding in exchange.findings)
-    return exchange.body, findings, list(exchange._tools.tools), exchange._tools._choice, exchange._options
+    tools = [tool.for_reply() for tool in exchange._tools.tools]
+    return exchange.body, findings, tools, exchange._tools._choice, exchange._options
 
 
 def encode(body: Json) -> bytes:
