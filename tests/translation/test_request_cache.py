@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from interlingua.translation.request_cache import MAX_TOOL_LIST_BYTES, MAX_TOOL_LISTS, RequestCache, _common_length
+from interlingua.translation.request_cache import (
+    MAX_ALL_TOOL_LISTS_BYTES,
+    MAX_TOOL_LIST_BYTES,
+    MAX_TOOL_LISTS,
+    RequestCache,
+    _common_length,
+)
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -48,15 +54,21 @@ def test_tools_that_are_not_kept(tools: Any) -> None:
     assert not cache._tool_lists
 
 
-def test_least_recently_used_lists_are_evicted() -> None:
+@pytest.mark.parametrize(("count", "size"), [(MAX_TOOL_LISTS, 1), (MAX_ALL_TOOL_LISTS_BYTES // 200_000, 199_900)])
+def test_least_recently_used_lists_are_evicted(count: int, size: int) -> None:
     cache = RequestCache()
-    for n in range(MAX_TOOL_LISTS + 3):
-        cache.share_tools("me", encode([tool("often")]))
-        cache.share_tools("me", encode([tool(f"t{n}")]))
-    newest = [f"t{n}" for n in range(MAX_TOOL_LISTS + 3)][1 - MAX_TOOL_LISTS :]
-    assert [tools[0]["name"] for _, tools in cache._tool_lists] == [*newest[:-1], "often", newest[-1]]
-    assert cache.find_tools("me", encode([tool("t0")])) is None
-    assert cache.find_tools("me", encode([tool("often")])) is not None
+    often, *others = [encode([tool(f"t{n:03}", x="y" * size)]) for n in range(count + 3)]
+    for encoded in others:
+        cache.share_tools("me", often)
+        cache.share_tools("me", encoded)
+    kept = [cache.find_tools("me", encoded) is not None for encoded in (often, *others)]
+    assert kept == [True, *3 * [False], *(count - 1) * [True]]
+
+
+def test_tools_of_many_clients_are_kept() -> None:
+    cache = RequestCache()
+    lists = [cache.share_tools(f"client {n}", encode([tool("a")])) for n in range(100)]
+    assert all(cache.share_tools(f"client {n}", encode([tool("a")])) is known for n, known in enumerate(lists))
 
 
 @pytest.mark.parametrize("common", [0, 1, 255, 256, 257, 1000, 5000])
