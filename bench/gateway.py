@@ -4,9 +4,10 @@
     python -m bench.gateway --quick    about three minutes, less exact
 
 Both servers run in turn, on the same core and in front of the same upstream. The upstream and the clients are small C
-programs on another core, whose CPU time is not counted. Only ratios can be compared between machines. The output shows
-medians of several rounds, with the spread where it is wide. nginx comes from the system (`apt-get install
-nginx-light`); without it there are no ratios. Needs Linux, two cores and a C compiler; all sockets are on loopback.
+programs on another core, whose CPU time is not counted. The name of a row has the wire of the clients, and that of the
+upstream. Only ratios can be compared between machines. The output shows medians of several rounds, with the spread
+where it is wide. nginx comes from the system (`apt-get install nginx-light`); without it there are no ratios. Needs
+Linux, two cores and a C compiler; all sockets are on loopback.
 
 Streams are measured for every pair of wires, and for a model that writes its calls as text, at two paces. Many events
 per second keep the processor's caches warm; a few find them cold. nginx forwards the stream of chat completions. On a
@@ -172,7 +173,7 @@ class Bench:
         clients = 16 if pace == "saturated" else STREAMS
         scripts = {WIRE_TITLES[source]: f"{source}-{pace}" for source in sources} | {"Kimi's text": f"native-{pace}"}
         runs = [
-            Run(f"{source} → {WIRE_TITLES[wire]}", self.load(script, wire, clients), self.gateway)
+            Run(f"{WIRE_TITLES[wire]} → {source}", self.load(script, wire, clients), self.gateway)
             for (source, script), wire in product(scripts.items(), PATHS)
         ]
         return self.with_nginx(self.direct_load(f"native-{pace}", clients), runs)
@@ -283,7 +284,7 @@ def report_streams(bench: Bench, lengths: Lengths) -> None:
     report_pace(bench, "slow", SLOW_RATE, lengths.slow, lengths.rounds, Target(2))
     runs = bench.streams("saturated", [CHAT])
     measurements = measure_rounds(runs, lengths.saturated, lengths.rounds)
-    title = "CPU per event, µs: 16 streams at full speed, upstream → client"
+    title = "CPU per event, µs: 16 streams at full speed"
     table(runs, measurements, title, per_event, Target(7, is_ratio=False))
 
 
@@ -294,7 +295,7 @@ def report_pace(bench: Bench, pace: str, rate: int, seconds: float, rounds: int,
     direct_measurements, *measurements = measure_rounds([direct, *runs], seconds, rounds)
     unjudged = unjudged_rows(runs, measurements, _rate(direct_measurements))
     direct_p50 = statistics.median(one.p50 for one in direct_measurements)
-    title = f"{STREAMS} streams × {rate} events/s, upstream → client"
+    title = f"{STREAMS} streams × {rate} events/s"
     table(runs, measurements, f"CPU per event, µs: {title}", per_event, cpu_target, unjudged)
     added = lambda one: max(0.0, one.p50 - direct_p50)  # noqa: E731
     table(runs, measurements, f"added p50 per event, µs: {title}", added, Target(1.5), unjudged)
@@ -328,15 +329,13 @@ def _rate(measurements: list[Measurement]) -> float:
 def report_requests(bench: Bench, lengths: Lengths) -> None:
     pairs = [(CHAT, CHAT), (MESSAGES, CHAT), (RESPONSES, CHAT), (MESSAGES, MESSAGES), (CHAT, MESSAGES)]
     runs = bench.requests("small", 0, pairs[:2])
-    title = "CPU per request of 1 KB, µs, client → upstream"
+    title = "CPU per request of 1 KB, µs"
     table(runs, measure_rounds(runs, lengths.request, lengths.rounds), title, per_request)
     for size, chosen, one_wire, across in ((40_000, pairs, 1000, 1500), (400_000, pairs[:3], 2000, 3000)):
         report_sessions(bench, lengths, size, chosen, (one_wire, across))
         runs = bench.requests("first", size, chosen)
         measurements = measure_rounds(runs, lengths.request, lengths.rounds)
-        title = (
-            f"CPU per request of {size // 1000} KB, µs, client → upstream: nothing in common with an earlier request"
-        )
+        title = f"CPU per request of {size // 1000} KB, µs: nothing in common with an earlier request"
         table(runs, measurements, title, per_request)
 
 
@@ -347,7 +346,7 @@ def report_sessions(
     runs = bench.requests("session", size, pairs)
     measurements = measure_rounds(runs, lengths.request, lengths.rounds)
     kind = "sessions of agents, 20 tools, 1 to 81 messages"
-    title = f"CPU per request of {size // 1000} KB on average, µs, client → upstream: {kind}"
+    title = f"CPU per request of {size // 1000} KB on average, µs: {kind}"
     same_wire = {f"{WIRE_TITLES[source]} → {WIRE_TITLES[target]}" for source, target in pairs if source == target}
     for names, where, limit in (
         (same_wire, "on one wire", limits[0]),
@@ -370,7 +369,7 @@ def report_idle(bench: Bench, lengths: Lengths) -> None:
     belong to a stream.
     """
     rows: dict[str, RequestKind] = {
-        "Kimi's text → Messages": "small",
+        "Messages → Kimi's text": "small",
         "the same, after requests of 40 KB": "agent",
         "the same, each with tools of its own": "first",
     }
@@ -408,7 +407,7 @@ def report_open(bench: Bench, lengths: Lengths) -> None:
             print(f"\n{count:,} open streams in one worker{reduced}: FAILED: {error}")
             return
     verdict = "met" if measurement.streams == count else "MISSED"
-    print(f"\n{count:,} open streams in one worker{reduced}, Kimi's text → Messages")
+    print(f"\n{count:,} open streams in one worker{reduced}, Messages → Kimi's text")
     print(f"  streams that received an event in the next {seconds} s   {measurement.streams:9,}  {verdict}")
     print(f"  seconds until all were open                       {measurement.opening:11.1f}")
     print(f"  memory per stream, KiB                            {measurement.memory / count / 1024:11.1f}")
@@ -422,7 +421,7 @@ def report_two_workers(bench: Bench, lengths: Lengths) -> None:
     loads = [
         WorkerLoad("chat → chat", "events", bench.load(f"{CHAT}-saturated", CHAT, 16), lambda one: one.events),
         WorkerLoad(
-            "Kimi's text → Messages", "events", bench.load("native-saturated", MESSAGES, 16), lambda one: one.events
+            "Messages → Kimi's text", "events", bench.load("native-saturated", MESSAGES, 16), lambda one: one.events
         ),
         WorkerLoad(
             "requests of 40 KB, Messages → chat",
@@ -449,7 +448,7 @@ def main() -> int:
         "workers": report_two_workers,
     }
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="one short round, about a minute")
+    options.add_argument("--quick", action="store_true", help="one short round, about three minutes")
     options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
     options.add_argument("--only", choices=list(parts), help="run only this part")
     chosen = options.parse_args()
