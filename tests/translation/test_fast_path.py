@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import deepcopy
 from itertools import cycle, product
 from types import SimpleNamespace
@@ -339,8 +339,23 @@ TEXTS = (
 )
 
 
+TEXT_FIELDS: dict[str, Callable[[str], Json]] = {
+    "content": lambda text: {"content": text},
+    "reasoning_content": lambda text: {"reasoning_content": text},
+    "reasoning": lambda text: {"reasoning": text},
+    "both": lambda text: {"reasoning": text, "reasoning_content": text},
+    "details": lambda text: {
+        "reasoning": text,
+        "reasoning_details": [{"type": "reasoning.text", "text": text, "format": "unknown", "index": 0}],
+    },
+    "arguments": lambda text: {"tool_calls": [{"index": 0, "function": {"arguments": text}}]},
+}
+"""Fields with the text of each delta."""
+
+
 def chat_chunk(text: str, field: str, chance: random.Random, index: int = 0, **delta_fields: Any) -> bytes:
-    choice = {"index": index, "delta": {**delta_fields, field: text}, "finish_reason": None}
+    fields = TEXT_FIELDS[field](text) if field in TEXT_FIELDS else {field: text}
+    choice = {"index": index, "delta": {**delta_fields, **fields}, "finish_reason": None}
     beside: Json = {"logprobs": None} if chance.random() < 0.1 else {}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice | beside]}
     if chance.random() < 0.05:
@@ -456,7 +471,8 @@ class ResponsesStream:
 
 def chat_speech(texts: list[str], chance: random.Random) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
     """The beginning of a stream, its texts, its end, and what may be between the texts."""
-    fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * len(texts)
+    thinking = chance.choice(("reasoning_content", "reasoning", "both", "details"))
+    fields = [thinking] * chance.randint(0, 8) + ["content"] * len(texts)
     usual = chance.choice(({}, {}, {}, {"role": "assistant"}, {"role": ""}, {"refusal": None}, {"unknown": 1}))
     given = [
         chat_chunk(text, field, chance, **(usual if chance.random() < 0.95 else {"role": "assistant"}))
@@ -824,7 +840,6 @@ ENTRY_FIELDS: tuple[Json, ...] = (
     {"id": "", "function": {"name": ""}},
 )
 """Other fields of each entry with arguments."""
-DELTA_KINDS = ("content", "reasoning_content", "reasoning", "arguments")
 
 
 def server_chunk(delta: Json, choice_fields: Json, *, escapes: bool) -> bytes:
@@ -842,18 +857,15 @@ def server_stream(
     if kind == "arguments":
         deltas.append({"role": "assistant", "tool_calls": [start]})
     for text in texts:
-        function = {**entry_fields.get("function", {}), "arguments": text}
-        added = (
-            {"tool_calls": [{"index": 0, **entry_fields, "function": function}]}
-            if kind == "arguments"
-            else {kind: text}
-        )
-        deltas.append({**delta_fields, **added})
+        fields = TEXT_FIELDS[kind](text)
+        for entry in fields.get("tool_calls", ()):
+            entry |= {**entry_fields, "function": entry_fields.get("function", {}) | entry["function"]}
+        deltas.append({**delta_fields, **fields})
     return [server_chunk(delta, choice_fields, escapes="é" in texts[0]) for delta in deltas]
 
 
 @pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("kind", DELTA_KINDS)
+@pytest.mark.parametrize("kind", TEXT_FIELDS)
 @pytest.mark.parametrize("delta_fields", DELTA_FIELDS.values(), ids=DELTA_FIELDS)
 def test_texts_in_the_layout_of_a_server_are_forwarded(target: str, kind: str, delta_fields: Json) -> None:
     for texts, choice_fields, entry_fields in product(
@@ -866,4 +878,6 @@ def test_texts_in_the_layout_of_a_server_are_forwarded(target: str, kind: str, d
         both_ways(CHAT, target, [b"".join(given)], dialect="standard")
         translation = Translation(CHAT, target, dialect="standard")
         translation.run(given)
-        assert translation.again >= 35, given[-1]
+        is_written_twice = kind in ("both", "details") and target == CHAT
+        is_exact = not delta_fields.get("role") and choice_fields.get("finish_reason") is None
+        assert translation.again >= (0 if is_written_twice and not is_exact else 35), given[-1]

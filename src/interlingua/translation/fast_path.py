@@ -260,7 +260,7 @@ class FastPath:
             return self._track_sent is not None and sent == raw
         affixes = self._repeats.affixes if self._repeats is not None else None
         if affixes is None:
-            return False
+            return self._emitter.forward(template, raw) == raw
         prefix, separator, suffix = (self._emitter.forward(template, PROBE_JSON.join(affixes)) or b"").partition(
             PROBE_JSON
         )

@@ -76,7 +76,7 @@ class MessagesRepeatReader:
         self._chunk = RepeatedChunk()
 
     @property
-    def affixes(self) -> Affixes:
+    def affixes(self) -> Affixes | None:
         return self._chunk.affixes
 
     @property

@@ -228,11 +228,13 @@ class ChatEmitter:
             return None
         role_choices = []
         for choice in chunk.get("choices") or ():
-            if choice["index"] not in self._choices:
-                self._choices[choice["index"]] = _ChoiceWriter(self._options)
+            writer = self._choices.get(choice["index"])
+            if writer is None:
+                writer = self._choices[choice["index"]] = _ChoiceWriter(self._options)
                 if not choice["delta"].get("role"):
                     role = {"role": "assistant", "content": ""}
                     role_choices.append({"index": choice["index"], "delta": role, "finish_reason": None})
+            writer.learn_reasoning_fields(choice["delta"])
         return b"".join([*map(self._encode_frame, role_choices), raw]) if role_choices else raw
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
@@ -289,9 +291,11 @@ class ChatEmitter:
 
     def delta_writer(self, index: int, event: StreamedDelta, template: Json | None) -> TextWriter | None:
         choice = self._choices.get(index)
-        delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
-        frame = self._split_frame(index, unwrap_chunk(template) if template else {}) if delta else None
-        if frame is None:
+        if choice is None:
+            return None
+        frame = self._split_frame(index, unwrap_chunk(template) if template else {})
+        delta, collected = choice.delta_template(event)  # with the reasoning fields of the template
+        if frame is None or not delta:
             return None
         before, _, after = delta.partition(b"@@")
         return DeltaTemplate(frame[0] + before, after + frame[1], collected).render

@@ -44,6 +44,15 @@ class _ToolCall(msgspec.Struct, gc=False):
         return self.id is UNSET and self.type is UNSET and self.function.name is UNSET
 
 
+class _ReasoningDetail(msgspec.Struct, gc=False):
+    """Entry of `reasoning_details` that is neither signed nor encrypted."""
+
+    text: str | None = None
+    summary: str | None = None
+    signature: _Blank = UNSET
+    data: _Blank = UNSET
+
+
 class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
@@ -52,7 +61,24 @@ class _Delta(msgspec.Struct, gc=False):
     role: str | None = None
     refusal: None = None
     function_call: None = None
-    reasoning_details: None = None
+    reasoning_details: list[_ReasoningDetail] | None = None
+
+    @property
+    def reasoning_text(self) -> str:
+        """The reasoning, from the first field that has it."""
+        return self.reasoning_content or self.reasoning or self._detail_text
+
+    @property
+    def has_different_reasoning(self) -> bool:
+        """True if the fields for reasoning do not all have the same text."""
+        if not self.reasoning_details and not (self.reasoning and self.reasoning_content):
+            return False
+        text = self.reasoning_text
+        return any(other != text for other in (self.reasoning, self._detail_text) if other)
+
+    @property
+    def _detail_text(self) -> str:
+        return "".join([detail.text or detail.summary or "" for detail in self.reasoning_details or ()])
 
 
 class _FastChoice(msgspec.Struct, gc=False):
@@ -102,7 +128,7 @@ class ChatFastReader:
             return None
         events: list[ev.Event] = []
         exact = chunk.is_exact
-        if reasoning := delta.reasoning_content or delta.reasoning:
+        if reasoning := delta.reasoning_text:
             events.append(ev.ReasoningDelta(reasoning))
         if delta.content:
             events.append(ev.TextDelta(delta.content))
@@ -126,7 +152,7 @@ class ChatRepeatReader:
         self._chunk = RepeatedChunk()
 
     @property
-    def affixes(self) -> Affixes:
+    def affixes(self) -> Affixes | None:
         return self._chunk.affixes
 
     @property
@@ -165,7 +191,7 @@ def _probe_delta(data: bytes) -> ProbedDelta | None:
     if chunk is None:
         return None
     delta = chunk.choices[0].delta
-    reasoning = delta.reasoning_content or delta.reasoning
+    reasoning = delta.reasoning_text
     event: StreamedDelta
     if delta.tool_calls and not reasoning and not delta.content:
         entry = delta.tool_calls[0]
@@ -183,4 +209,7 @@ def _decode_chunk(data: bytes) -> _FastChunk | None:
         chunk = _decode(data)
     except (msgspec.MsgspecError, UnicodeError):
         return None
-    return chunk if len(chunk.choices) == 1 and len(chunk.choices[0].delta.tool_calls or ()) <= 1 else None
+    if len(chunk.choices) != 1:
+        return None
+    delta = chunk.choices[0].delta
+    return None if len(delta.tool_calls or ()) > 1 or delta.has_different_reasoning else chunk
