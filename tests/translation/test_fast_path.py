@@ -43,6 +43,8 @@ SCENARIOS: dict[str, list[Any]] = {
 }
 SCENE = {scene.name: scene for scene in SCENES}
 OPTIONS = (il.Options(), il.Options(delivery="whole"), il.Options(served_as="x"), il.Options(reasoning="as_content"))
+SIGNING = il.Options(upstream="other", seal_key=b"k" * 32)
+"""Options of an upstream whose signatures get its name, also for clients of the same wire."""
 each_pair = pytest.mark.parametrize(("source", "target"), list(product(WIRES, WIRES)))
 
 
@@ -85,6 +87,7 @@ def plain_wire(name: str) -> Any:
     return SimpleNamespace(
         NAME=wire.NAME,
         SINGLE_CHOICE=wire.SINGLE_CHOICE,
+        REASONING_FIELDS=wire.REASONING_FIELDS,
         reader=lambda limits: PlainReader(wire.reader(limits)),
         emitter=lambda options, tool_set: PlainEmitter(wire.emitter(options, tool_set)),
     )
@@ -537,7 +540,7 @@ DIALECTS = ("standard", "kimi_k2", "hermes", "deepseek_v3", "mistral_v11", "glm4
 @each_pair
 def test_text_after_text(source: str, target: str) -> None:
     chance = random.Random(source + target)
-    options = (*OPTIONS, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250)))
+    options = (*OPTIONS, SIGNING, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250)))
     for _ in range(400):
         given = cut(spoken(source, chance), chance)
         both_ways(source, target, given, dialect=chance.choice(DIALECTS), options=chance.choice(options))
@@ -710,7 +713,8 @@ def some_call(source: str, number: int, chance: random.Random, stream: Responses
         return stream.call(pieces, number)
     if source == MESSAGES:
         return messages_call(number, pieces)[: None if chance.random() < 0.9 else -1]
-    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}, {"id": ""}))
+    signed = {"extra_content": {"google": {"thought_signature": "S"}}}
+    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}, {"id": ""}, signed))
     return chat_call(number, pieces, number + chance.choice((0, 0, 0, 1)), beside)
 
 
@@ -724,7 +728,7 @@ def called(source: str, chance: random.Random) -> list[bytes]:
     return [first, *given]
 
 
-CALL_OPTIONS = (*OPTIONS, il.Options(limits=il.Limits(args=60)), il.Options(arguments="exact"))
+CALL_OPTIONS = (*OPTIONS, SIGNING, il.Options(limits=il.Limits(args=60)), il.Options(arguments="exact"))
 
 
 @each_pair

@@ -31,12 +31,13 @@ class _Function(msgspec.Struct, gc=False):
 
 
 class _ToolCall(msgspec.Struct, gc=False):
-    """Delta of a call's arguments."""
+    """Delta of a call's arguments that is not signed."""
 
     index: int
     function: _Function
     id: _Blank = UNSET
     type: str | UnsetType | None = UNSET
+    extra_content: None = None
 
     @property
     def has_only_arguments(self) -> bool:
@@ -47,6 +48,7 @@ class _ToolCall(msgspec.Struct, gc=False):
 class _ReasoningDetail(msgspec.Struct, gc=False):
     """Entry of `reasoning_details` that is neither signed nor encrypted."""
 
+    type: Literal["reasoning.text", "reasoning.summary"]
     text: str | None = None
     summary: str | None = None
     signature: _Blank = UNSET
