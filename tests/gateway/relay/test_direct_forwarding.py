@@ -18,7 +18,7 @@ from interlingua.faults.upstream.script import Step
 from interlingua.gateway.aiohttp_internals import UpstreamConnection
 from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.response_stream import ResponseStream
-from interlingua.gateway.relay.failover import UpstreamFailover
+from interlingua.gateway.relay.upstream_reply import UpstreamReply
 from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.settings.schema import RequestLimits, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
@@ -50,7 +50,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counted)
 
     count(ResponseStream, "write_delta", "direct")
-    count(UpstreamFailover, "translate", "task")
+    count(UpstreamReply, "translate", "task")
     return counts
 
 
