@@ -177,8 +177,10 @@ class Relay:
         except asyncio.CancelledError:
             relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
             raise
-        except (ConnectionError, DeadlineExceeded):
+        except (ConnectionError, DeadlineExceeded) as error:
             relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
+            if isinstance(error, DeadlineExceeded):
+                relay._exchange.error = f"{error} to read what was sent (limits.send)"
             return relay._abort_connection()
         finally:
             relay._end()
