@@ -11,9 +11,13 @@ from interlingua.translation.request_cache import (
     MAX_ALL_TOOL_LISTS_BYTES,
     MAX_TOOL_LIST_BYTES,
     MAX_TOOL_LISTS,
+    Cut,
     RequestCache,
+    TranslatedConversation,
     _common_length,
+    _find_whole,
 )
+from interlingua.translation.turn_translation import NO_CONVERSATION
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -77,3 +81,26 @@ def test_common_length_of_two_texts(common: int, left: str, right: str) -> None:
     text = "x" * common
     for start in {0, common // 2, common}:
         assert _common_length((text + left).encode(), (text + right).encode(), start) == common
+
+
+class CountingBytes(bytes):
+    """JSON of a conversation that counts with how many others it is compared from its beginning."""
+
+    comparisons = 0
+
+    def startswith(self, *args: Any) -> bool:
+        self.comparisons += 1
+        return super().startswith(*args)
+
+
+def test_conversations_with_the_same_instructions_are_not_compared_from_their_beginning() -> None:
+    instructions = b"x" * 10_000
+    conversations = [
+        TranslatedConversation(instructions + b"%06d" % number, (), [], (Cut(0, 0, 0, NO_CONVERSATION),), None)
+        for number in range(100)
+    ]
+    source = CountingBytes(instructions + b"000070 and more")
+    match = _find_whole(conversations, source)
+    assert match is not None
+    assert match.conversation is conversations[70]
+    assert source.comparisons == 1

@@ -52,7 +52,7 @@ ITEM_BYTES = 400
 MAX_BEGINNINGS = 4
 """Conversations of which the common beginning is looked for, if there is no cut in it."""
 PROBE_BYTES = 64
-"""Bytes before a cut that are compared first."""
+"""Bytes at the end of a conversation, and before a cut, that are compared first."""
 
 CacheKey: TypeAlias = Hashable
 T = TypeVar("T")
@@ -287,8 +287,16 @@ class _SameKey:
 
 
 def _find_whole(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
-    """Return the longest conversation with which the source begins."""
-    matches = [candidate for candidate in candidates if source.startswith(candidate.source)]
+    """Return the longest conversation with which the source begins.
+
+    Their last bytes are compared first: many conversations of an agent begin with the same long instructions.
+    """
+    matches = [
+        candidate
+        for candidate in candidates
+        if source.endswith(candidate.source[-PROBE_BYTES:], 0, len(candidate.source))
+        and source.startswith(candidate.source)
+    ]
     if not matches:
         return None
     longest = max(matches, key=lambda match: len(match.source))
