@@ -24,6 +24,8 @@ from interlingua.translation import translator
 from interlingua.translation.fast_path import FastPath
 from interlingua.wires import get_wire
 from interlingua.wires.base import Emitter, FastReader, Reader
+from interlingua.wires.openai_chat import fast_delta
+from interlingua.wires.streaming.repeated_chunk import MAX_PROBES
 from interlingua.wires.streaming.sse import SseDecoder
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
@@ -575,6 +577,38 @@ def test_most_texts_are_forwarded_unread(source: str, target: str, options: il.O
     for data in [b"".join(given)] if at_once else given:
         translation.feed(data)
     assert translation.forwarded_count > 90
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_chunks_that_never_repeat_another_are_learned_only_at_first(
+    monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    probe, probed = fast_delta._probe_delta, []
+
+    def count_and_probe(data: bytes) -> Any:
+        probed.append(data)
+        return probe(data)
+
+    monkeypatch.setattr(fast_delta, "_probe_delta", count_and_probe)
+    given = [chat_chunk("", "role", random.Random(1))]
+    given += [chat_chunk(f" word{n}", "content", random.Random(2), obfuscation=str(n)) for n in range(200)]
+    check_same_result(CHAT, target, given, dialect="standard")
+    probed.clear()
+    Translation(CHAT, target, dialect="standard").run(given)
+    assert len(probed) == MAX_PROBES
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_chunks_are_learned_as_long_as_others_repeat_them(target: str) -> None:
+    """SGLang's `created` changes every second."""
+    given = [chat_chunk("", "role", random.Random(1))]
+    given += [
+        chat_chunk(f" word{n}", "content", random.Random(2)).replace(b'"created": 1', b'"created": %d' % (n // 5))
+        for n in range(20 * MAX_PROBES)
+    ]
+    translation = Translation(CHAT, target, dialect="standard")
+    translation.run(given)
+    assert translation.forwarded_count >= len(given) * 3 // 5
 
 
 RAW_LINE_ENDS = {

@@ -70,6 +70,7 @@ class FastPath:
         "_forwarder",
         "_is_known",
         "_kind",
+        "_last_learned",
         "_last_read",
         "_max_chunk_bytes",
         "_reader",
@@ -103,6 +104,8 @@ class FastPath:
         """The chunk to learn from."""
         self._is_known = False
         """True if the codec has learned the last chunk."""
+        self._last_learned = 0
+        """Number of the message from which was learned last."""
         self._forward_texts: TextForwarder | None = None
         """Counts the texts as read that the parser and the guard would copy as they are. None while nothing can be
         forwarded."""
@@ -218,7 +221,9 @@ class FastPath:
         if received is None:
             return
         if not self._is_known or self._same_wire:
-            self._is_known = self._repeats.learn(raw, choice.index, received)
+            number = self._recorder.message_count
+            is_next, self._last_learned = number == self._last_learned + 1, number
+            self._is_known = self._repeats.learn(raw, choice.index, received, is_next=is_next)
         if not self._is_known or copied is None or not _is_copy(received, copied):
             return
         if self._kind is None:

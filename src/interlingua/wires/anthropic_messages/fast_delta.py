@@ -87,8 +87,8 @@ class MessagesRepeatReader:
     def find_texts(self) -> Callable[[bytes], tuple[list[str], int]]:
         return self._chunk.find_texts
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
-        return self._chunk.learn(raw, index, delta, _probe_delta)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:
+        return self._chunk.learn(raw, index, delta, _probe_delta, is_next=is_next)
 
     def read_text(self, text: str) -> Choice | None:
         delta = self._chunk.delta

@@ -234,7 +234,8 @@ class ChatEmitter:
                 if not choice["delta"].get("role"):
                     role = {"role": "assistant", "content": ""}
                     role_choices.append({"index": choice["index"], "delta": role, "finish_reason": None})
-            writer.learn_reasoning_fields(choice["delta"])
+            if not choice["delta"].get("content"):
+                writer.learn_reasoning_fields(choice["delta"])
         return b"".join([*map(self._encode_frame, role_choices), raw]) if role_choices else raw
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:

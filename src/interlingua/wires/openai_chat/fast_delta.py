@@ -66,21 +66,13 @@ class _Delta(msgspec.Struct, gc=False):
     reasoning_details: list[_ReasoningDetail] | None = None
 
     @property
-    def reasoning_text(self) -> str:
-        """The reasoning, from the first field that has it."""
-        return self.reasoning_content or self.reasoning or self._detail_text
+    def detail_text(self) -> str:
+        return "".join([detail.text or detail.summary or "" for detail in self.reasoning_details or ()])
 
     @property
     def has_different_reasoning(self) -> bool:
         """True if the fields for reasoning do not all have the same text."""
-        if not self.reasoning_details and not (self.reasoning and self.reasoning_content):
-            return False
-        text = self.reasoning_text
-        return any(other != text for other in (self.reasoning, self._detail_text) if other)
-
-    @property
-    def _detail_text(self) -> str:
-        return "".join([detail.text or detail.summary or "" for detail in self.reasoning_details or ()])
+        return len({self.reasoning_content, self.reasoning, self.detail_text} - {None, ""}) > 1
 
 
 class _FastChoice(msgspec.Struct, gc=False):
@@ -130,7 +122,7 @@ class ChatFastReader:
             return None
         events: list[ev.Event] = []
         exact = chunk.is_exact
-        if reasoning := delta.reasoning_text:
+        if reasoning := _reasoning_text(delta):
             events.append(ev.ReasoningDelta(reasoning))
         if delta.content:
             events.append(ev.TextDelta(delta.content))
@@ -165,8 +157,8 @@ class ChatRepeatReader:
     def find_texts(self) -> Callable[[bytes], tuple[list[str], int]]:
         return self._chunk.find_texts
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
-        return self._chunk.learn(raw, index, delta, _probe_delta)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:
+        return self._chunk.learn(raw, index, delta, _probe_delta, is_next=is_next)
 
     def read_text(self, text: str) -> Choice | None:
         chunk = self._chunk
@@ -193,7 +185,7 @@ def _probe_delta(data: bytes) -> ProbedDelta | None:
     if chunk is None:
         return None
     delta = chunk.choices[0].delta
-    reasoning = delta.reasoning_text
+    reasoning = _reasoning_text(delta)
     event: StreamedDelta
     if delta.tool_calls and not reasoning and not delta.content:
         entry = delta.tool_calls[0]
@@ -214,4 +206,12 @@ def _decode_chunk(data: bytes) -> _FastChunk | None:
     if len(chunk.choices) != 1:
         return None
     delta = chunk.choices[0].delta
-    return None if len(delta.tool_calls or ()) > 1 or delta.has_different_reasoning else chunk
+    may_differ = delta.reasoning_details or (delta.reasoning and delta.reasoning_content)
+    if len(delta.tool_calls or ()) > 1 or (may_differ and delta.has_different_reasoning):
+        return None
+    return chunk
+
+
+def _reasoning_text(delta: _Delta) -> str:
+    """Return the reasoning, from the first field that has it."""
+    return delta.reasoning_content or delta.reasoning or (delta.detail_text if delta.reasoning_details else "")

@@ -117,7 +117,7 @@ class ResponsesRepeatReader:
         """Number of line ends in the learned event."""
         self._delta: _RepeatedDelta | None = None
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:  # noqa: ARG002 (there is one choice only)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:  # noqa: ARG002
         self._delta = None
         before, separator, data = raw.partition(b"data: ")
         try:

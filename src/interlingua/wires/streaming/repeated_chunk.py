@@ -23,7 +23,7 @@ PROBE_TEXT, PROBE_JSON = "…", b"\\u2026"
 PROBE, OTHER_PROBE = b'"%b"' % PROBE_JSON, b'"%b%b"' % (PROBE_JSON, PROBE_JSON)
 """The placeholder, and a different one, with their quotes."""
 MAX_PROBES = 32
-"""Some streams never repeat a chunk. The search for the affixes is given up after this many failed attempts."""
+"""Some streams never repeat a chunk. No more are learned after this many in a row that no other chunk has repeated."""
 REPLACEMENT_BYTES = "\ufffd".encode()
 """Character in the data of an event that may stand for bytes that were not UTF-8. Such events are not forwarded."""
 NO_TEXTS: tuple[list[str], int] = [], 0
@@ -83,6 +83,8 @@ class RepeatedChunk:
         index: int,
         delta: StreamedDelta,
         probe: Callable[[bytes], ProbedDelta | None],
+        *,
+        is_next: bool,
     ) -> bool:
         """Find the bytes around the text of this chunk. Return whether they are known.
 
@@ -94,14 +96,20 @@ class RepeatedChunk:
             index: the index of its choice.
             delta: its only event.
             probe: returns the delta, if this JSON holds one delta only.
+            is_next: it follows the chunk that was learned last.
         """
         # A whitespace-only text is no good model: the guard has not decided yet whether the reply is empty.
         if delta.text.isspace():
             return False
         if type(self.delta) is type(delta) and self.index == index and self.find_texts(raw)[0] == [delta.text]:
+            self._probes_left = MAX_PROBES
             return True
+        if not is_next and self.delta is not None:
+            self._probes_left = MAX_PROBES
         if self._probes_left == 0:
+            self.delta, self._two_events_size = None, 0
             return False
+        self._probes_left -= 1
         pieces = _split_at_text(raw, delta.text)
         if len(pieces) == 1 or EVENT_END in pieces[0] or not pieces[-1].endswith(EVENT_END):
             return False
@@ -112,7 +120,6 @@ class RepeatedChunk:
             or type(probed.delta) is not type(delta)
             or probed.delta.text != PROBE_TEXT
         ):
-            self._probes_left -= 1
             self.delta, self._two_events_size = None, 0
             return False
         self._set_affixes(pieces)
@@ -195,22 +202,25 @@ def _split_at_text(raw: bytes, text: str) -> list[bytes]:
     Servers write characters beyond ASCII as they are, or escaped.
     """
     quoted = _encode_json(text)
-    if quoted not in raw and not text.isascii():
-        quoted = json.dumps(text).encode()
     pieces = raw.split(quoted)
+    if len(pieces) == 1 and not text.isascii():
+        quoted = json.dumps(text).encode()
+        pieces = raw.split(quoted)
     return pieces if len(pieces) <= 3 else raw.split(quoted, 1)
 
 
 def _probe_pieces(pieces: list[bytes], probe: Callable[[bytes], ProbedDelta | None]) -> ProbedDelta | None:
     """Return the delta of the event with these pieces around the placeholder text. If the text is there twice, both
     must be the text of the delta: None if the event can be read with two different texts."""
+    if len(pieces) == 3:
+        with_different_texts = OTHER_PROBE.join([PROBE.join(pieces[:2]), pieces[2]])
+        if probe(_data_of(with_different_texts)) is not None:
+            return None
+    return probe(_data_of(PROBE.join(pieces)))
 
-    def probe_event(event: bytes) -> ProbedDelta | None:
-        return probe(event.partition(b"data: ")[2])
 
-    if len(pieces) == 3 and probe_event(OTHER_PROBE.join([PROBE.join(pieces[:2]), pieces[2]])) is not None:
-        return None
-    return probe_event(PROBE.join(pieces))
+def _data_of(event: bytes) -> bytes:
+    return event.partition(b"data: ")[2]
 
 
 def _decode_pieces(pieces: list[bytes]) -> list[str]:
