@@ -922,6 +922,4 @@ def test_texts_in_the_layout_of_a_server_are_forwarded(target: str, kind: str, d
         check_same_result(CHAT, target, [b"".join(given)], dialect="standard")
         translation = Translation(CHAT, target, dialect="standard")
         translation.run(given)
-        is_written_twice = kind in ("both", "details") and target == CHAT
-        is_exact = not delta_fields.get("role") and choice_fields.get("finish_reason") is None
-        assert translation.forwarded_count >= (0 if is_written_twice and not is_exact else 35), given[-1]
+        assert translation.forwarded_count >= 35, given[-1]

@@ -251,26 +251,29 @@ class FastPath:
             is_unchanged = choice.events == [copied] and decoded.exact and chunk.exact
             if not is_unchanged and self._repeats is not None and self._repeats.are_affixes_exact:
                 return False  # perhaps only this text had to be rewritten
-            if is_unchanged and self._can_forward_chunks(decoded.chunk, raw, sent):
-                return True
+            if is_unchanged and (can_forward := self._choose_forwarding(decoded.chunk, raw, sent)) is not None:
+                return can_forward
         if self._writer is not None:
             self._write_texts = self._writer.delta_writer(choice.index, copied, template)
         return self._write_texts is not None
 
-    def _can_forward_chunks(self, template: Json, raw: bytes, sent: bytes) -> bool:
-        """Return whether the emitter forwards chunks like this one, with the same or other bytes around the text."""
+    def _choose_forwarding(self, template: Json, raw: bytes, sent: bytes) -> bool | None:
+        """Choose how chunks like this one are forwarded: with the same or other bytes around the text.
+
+        Returns: whether that is possible here; None if the emitter rewrites them.
+        """
         tracker_for = self._writer.forward_tracker if self._writer is not None else None
         if tracker_for is not None:
             self._track_sent = tracker_for(template)
-            return self._track_sent is not None and sent == raw
+            return True if self._track_sent is not None and sent == raw else None
         affixes = self._repeats.affixes if self._repeats is not None else None
         if affixes is None:
-            return self._emitter.forward(template, raw) == raw
-        prefix, separator, suffix = (self._emitter.forward(template, PROBE_JSON.join(affixes)) or b"").partition(
-            PROBE_JSON
-        )
+            forwarded = self._emitter.forward(template, raw)
+            return None if forwarded is None else forwarded == raw
+        forwarded = self._emitter.forward(template, PROBE_JSON.join(affixes)) or b""
+        prefix, separator, suffix = forwarded.partition(PROBE_JSON)
         self._sent_affixes = (prefix, suffix) if (prefix, suffix) != affixes else None
-        return separator != b""
+        return True if separator else None
 
     def _forwarder_for(self, choice: Choice, sent: StreamedDelta) -> TextForwarder | None:
         """Return the function that reads more text like that of this choice, which was sent as this event."""
