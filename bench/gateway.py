@@ -1,14 +1,16 @@
 """Benchmark of the gateway against nginx, which forwards the same streams without parsing them.
 
-    python -m bench.gateway            about six minutes
-    python -m bench.gateway --quick    about a minute, less exact
+    python -m bench.gateway            about thirteen minutes
+    python -m bench.gateway --quick    about three minutes, less exact
 
 Both servers run in turn, on the same core and in front of the same upstream. The upstream and the clients are small C
-programs on another core, whose CPU time is not counted. Only ratios can be compared between machines. The output shows
-medians of several rounds, with the spread where it is wide. nginx comes from the system (`apt-get install
-nginx-light`); without it there are no ratios. Needs Linux, two cores and a C compiler; all sockets are on loopback.
+programs on another core, whose CPU time is not counted. The name of a row has the wire of the clients, and that of the
+upstream. Only ratios can be compared between machines. The output shows medians of several rounds, with the spread
+where it is wide. nginx comes from the system (`apt-get install nginx-light`); without it there are no ratios. Needs
+Linux, two cores and a C compiler; all sockets are on loopback.
 
-Streams are measured at two paces. Many events per second keep the processor's caches warm; a few find them cold. On a
+Streams are measured for every pair of wires, and for a model that writes its calls as text, at two paces. Many events
+per second keep the processor's caches warm; a few find them cold. nginx forwards the stream of chat completions. On a
 busy machine a server reads several events at once, which costs less per event: the output has the number of reads per
 event, and where rows differ in it, or a server has not kept the pace, they are not judged.
 
@@ -27,9 +29,10 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -41,6 +44,7 @@ from bench.traffic import (
     first_request,
     http_requests,
     native,
+    on_wire,
     short,
     small_request,
     structured,
@@ -50,8 +54,11 @@ from interlingua.gateway.settings.descriptor_limit import descriptor_limit, rais
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
+WIRE_TITLES = {CHAT: "chat", MESSAGES: "Messages", RESPONSES: "Responses"}
 NGINX = "nginx, forwarding only"
 STREAMS = 100
+HELD = 0.95
+"""Part of the events that clients receive directly from the upstream, from which on a pace counts as held."""
 SLOW_RATE = 4
 """Events per second in each stream, of the slower pace."""
 MAX_READS_DIFFERENCE = 0.1
@@ -119,11 +126,11 @@ class Bench:
         long, long_slow = int(rate * (lengths.paced + 3)), int(SLOW_RATE * (lengths.slow + 10))
         scripts = {
             "native-paced": (1_000_000 // rate, native(long)),
-            "structured-paced": (1_000_000 // rate, structured(long)),
             "native-slow": (1_000_000 // SLOW_RATE, native(long_slow)),
-            "structured-slow": (1_000_000 // SLOW_RATE, structured(long_slow)),
+            **{f"{wire}-paced": (1_000_000 // rate, on_wire(structured(long), wire)) for wire in PATHS},
+            **{f"{wire}-slow": (1_000_000 // SLOW_RATE, on_wire(structured(long_slow), wire)) for wire in PATHS},
             "native-saturated": (0, native(5000)),
-            "structured-saturated": (0, structured(5000)),
+            f"{CHAT}-saturated": (0, structured(5000)),
             "native-idle": (3600_000_000, native(2)),
             "native-open": (OPEN_INTERVAL_SECONDS * 1_000_000, native(200)),
             **{f"short-{wire}": (0, short(wire)) for wire in PATHS},
@@ -137,7 +144,7 @@ class Bench:
     def _config(self, names: list[str]) -> str:
         upstreams, models = "", ""
         for name in names:
-            api = name.removeprefix("short-") if name.startswith("short-") else CHAT
+            api = next((wire for wire in PATHS if wire in name), CHAT)
             dialect = "kimi_k2" if name.startswith("native") else "standard"
             upstreams += f"  {name}: {{url: 'http://127.0.0.1:{self.model.port}/{name}/v1', api: {api}}}\n"
             models += f"  {name}: {{upstream: {name}, model: kimi-k2, dialect: {dialect}}}\n"
@@ -161,20 +168,23 @@ class Bench:
         self._file_count += 1
         return Load(self._client, self._write_file(f"{name}.{self._file_count}", http_requests(path, *bodies)), clients)
 
-    def streams(self, pace: str) -> list[Run]:
+    def streams(self, pace: str, sources: Iterable[str]) -> list[Run]:
+        """Return the rows of streams from upstreams of these wires, and from a model that writes its calls as text."""
         clients = 16 if pace == "saturated" else STREAMS
-        rows = [
-            ("chat → chat", f"structured-{pace}", CHAT),
-            ("Kimi's text → chat", f"native-{pace}", CHAT),
-            ("Kimi's text → Messages", f"native-{pace}", MESSAGES),
-            ("Kimi's text → Responses", f"native-{pace}", RESPONSES),
+        scripts = {WIRE_TITLES[source]: f"{source}-{pace}" for source in sources} | {"Kimi's text": f"native-{pace}"}
+        runs = [
+            Run(f"{WIRE_TITLES[wire]} → {source}", self.load(script, wire, clients), self.gateway)
+            for (source, script), wire in product(scripts.items(), PATHS)
         ]
-        runs = [Run(name, self.load(script, wire, clients), self.gateway) for name, script, wire in rows]
         return self.with_nginx(self.direct_load(f"native-{pace}", clients), runs)
 
     def requests(self, kind: RequestKind, size: int, pairs: list[tuple[str, str]]) -> list[Run]:
         runs = [
-            Run(f"{source} → {target}", self.load(f"short-{target}", source, 4, kind, size), self.gateway)
+            Run(
+                f"{WIRE_TITLES[source]} → {WIRE_TITLES[target]}",
+                self.load(f"short-{target}", source, 4, kind, size),
+                self.gateway,
+            )
             for source, target in pairs
         ]
         return self.with_nginx(self.direct_load(f"short-{CHAT}", 4, kind, size), runs)
@@ -272,32 +282,41 @@ def reads_per_event(measurement: Measurement) -> float:
 def report_streams(bench: Bench, lengths: Lengths) -> None:
     report_pace(bench, "paced", bench.rate, lengths.paced, lengths.rounds, Target(1.5))
     report_pace(bench, "slow", SLOW_RATE, lengths.slow, lengths.rounds, Target(2))
-    runs = bench.streams("saturated")
+    runs = bench.streams("saturated", [CHAT])
     measurements = measure_rounds(runs, lengths.saturated, lengths.rounds)
-    table(runs, measurements, "CPU per event, µs: 16 streams at full speed", per_event, Target(7, is_ratio=False))
+    title = "CPU per event, µs: 16 streams at full speed"
+    table(runs, measurements, title, per_event, Target(7, is_ratio=False))
 
 
 def report_pace(bench: Bench, pace: str, rate: int, seconds: float, rounds: int, cpu_target: Target) -> None:
     """Report the cost of streams at one pace."""
-    runs = bench.streams(pace)
-    direct = bench.direct_load(f"native-{pace}", STREAMS).run_against(bench.model, seconds).p50
-    measurements = measure_rounds(runs, seconds, rounds)
-    unjudged = unjudged_rows(runs, measurements, STREAMS * rate)
+    direct = Run("directly from the upstream", bench.direct_load(f"native-{pace}", STREAMS), bench.model)
+    runs = bench.streams(pace, PATHS)
+    direct_measurements, *measurements = measure_rounds([direct, *runs], seconds, rounds)
+    unjudged = unjudged_rows(runs, measurements, _rate(direct_measurements))
+    direct_p50 = statistics.median(one.p50 for one in direct_measurements)
     title = f"{STREAMS} streams × {rate} events/s"
     table(runs, measurements, f"CPU per event, µs: {title}", per_event, cpu_target, unjudged)
-    added = lambda one: max(0.0, one.p50 - direct)  # noqa: E731
+    added = lambda one: max(0.0, one.p50 - direct_p50)  # noqa: E731
     table(runs, measurements, f"added p50 per event, µs: {title}", added, Target(1.5), unjudged)
     table(runs, measurements, f"p99 per event, µs: {title}", lambda one: one.p99)
     table(runs, measurements, f"reads of a client per 100 events: {title}", lambda one: 100 * reads_per_event(one))
 
 
-def unjudged_rows(runs: list[Run], measurements: list[list[Measurement]], wanted_rate: int) -> dict[str, str]:
-    """Return the rows that cannot be compared with the first one, and why."""
+def unjudged_rows(runs: list[Run], measurements: list[list[Measurement]], direct_rate: float) -> dict[str, str]:
+    """Return the rows that cannot be compared with the first one, and why.
+
+    Args:
+        runs: The rows.
+        measurements: Those of each row.
+        direct_rate: Events per second that clients receive directly from the upstream. They are fewer than it sends
+            later on, because the second event of each stream is late.
+    """
     reasons = {}
     base = statistics.median(map(reads_per_event, measurements[0]))
     for run, each in zip(runs, measurements, strict=True):
-        if _rate(each) < 0.95 * wanted_rate:
-            reasons[run.name] = f"not judged: below {wanted_rate} events/s "
+        if _rate(each) < HELD * direct_rate:
+            reasons[run.name] = f"not judged: {_rate(each):.0f} of {direct_rate:.0f} events/s "
         elif abs(statistics.median(map(reads_per_event, each)) / base - 1) > MAX_READS_DIFFERENCE:
             reasons[run.name] = "not judged: other reads per event "
     return reasons
@@ -310,7 +329,8 @@ def _rate(measurements: list[Measurement]) -> float:
 def report_requests(bench: Bench, lengths: Lengths) -> None:
     pairs = [(CHAT, CHAT), (MESSAGES, CHAT), (RESPONSES, CHAT), (MESSAGES, MESSAGES), (CHAT, MESSAGES)]
     runs = bench.requests("small", 0, pairs[:2])
-    table(runs, measure_rounds(runs, lengths.request, lengths.rounds), "CPU per request of 1 KB, µs", per_request)
+    title = "CPU per request of 1 KB, µs"
+    table(runs, measure_rounds(runs, lengths.request, lengths.rounds), title, per_request)
     for size, chosen, one_wire, across in ((40_000, pairs, 1000, 1500), (400_000, pairs[:3], 2000, 3000)):
         report_sessions(bench, lengths, size, chosen, (one_wire, across))
         runs = bench.requests("first", size, chosen)
@@ -325,8 +345,9 @@ def report_sessions(
     """Report the cost of the requests of agents. `limits`: the targets on one wire and across wires."""
     runs = bench.requests("session", size, pairs)
     measurements = measure_rounds(runs, lengths.request, lengths.rounds)
-    title = f"CPU per request of {size // 1000} KB on average, µs: sessions of agents, 20 tools, 1 to 81 messages"
-    same_wire = {f"{source} → {target}" for source, target in pairs if source == target}
+    kind = "sessions of agents, 20 tools, 1 to 81 messages"
+    title = f"CPU per request of {size // 1000} KB on average, µs: {kind}"
+    same_wire = {f"{WIRE_TITLES[source]} → {WIRE_TITLES[target]}" for source, target in pairs if source == target}
     for names, where, limit in (
         (same_wire, "on one wire", limits[0]),
         ({run.name for run in runs} - same_wire, "across wires", limits[1]),
@@ -347,7 +368,11 @@ def report_idle(bench: Bench, lengths: Lengths) -> None:
     What the first streams need once for all, such as room for the requests that are handled at the same time, does not
     belong to a stream.
     """
-    rows: dict[str, RequestKind] = {"Kimi's text → Messages": "small", "the same, after requests of 40 KB": "agent"}
+    rows: dict[str, RequestKind] = {
+        "Messages → Kimi's text": "small",
+        "the same, after requests of 40 KB": "agent",
+        "the same, each with tools of its own": "first",
+    }
     runs: list[Run] = []
     measurements: list[list[Measurement]] = []
 
@@ -382,7 +407,7 @@ def report_open(bench: Bench, lengths: Lengths) -> None:
             print(f"\n{count:,} open streams in one worker{reduced}: FAILED: {error}")
             return
     verdict = "met" if measurement.streams == count else "MISSED"
-    print(f"\n{count:,} open streams in one worker{reduced}, Kimi's text → Messages")
+    print(f"\n{count:,} open streams in one worker{reduced}, Messages → Kimi's text")
     print(f"  streams that received an event in the next {seconds} s   {measurement.streams:9,}  {verdict}")
     print(f"  seconds until all were open                       {measurement.opening:11.1f}")
     print(f"  memory per stream, KiB                            {measurement.memory / count / 1024:11.1f}")
@@ -394,9 +419,9 @@ def report_open(bench: Bench, lengths: Lengths) -> None:
 def report_two_workers(bench: Bench, lengths: Lengths) -> None:
     """Report what two workers serve compared with one."""
     loads = [
-        WorkerLoad("chat → chat", "events", bench.load("structured-saturated", CHAT, 16), lambda one: one.events),
+        WorkerLoad("chat → chat", "events", bench.load(f"{CHAT}-saturated", CHAT, 16), lambda one: one.events),
         WorkerLoad(
-            "Kimi's text → Messages", "events", bench.load("native-saturated", MESSAGES, 16), lambda one: one.events
+            "Messages → Kimi's text", "events", bench.load("native-saturated", MESSAGES, 16), lambda one: one.events
         ),
         WorkerLoad(
             "requests of 40 KB, Messages → chat",
@@ -423,7 +448,7 @@ def main() -> int:
         "workers": report_two_workers,
     }
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="one short round, about a minute")
+    options.add_argument("--quick", action="store_true", help="one short round, about three minutes")
     options.add_argument("--rate", type=int, default=100, help="events per second in each of the paced streams")
     options.add_argument("--only", choices=list(parts), help="run only this part")
     chosen = options.parse_args()

@@ -21,6 +21,7 @@ __all__ = [
     "first_request",
     "http_requests",
     "native",
+    "on_wire",
     "short",
     "small_request",
     "structured",
@@ -65,7 +66,11 @@ def structured(count: int) -> str:
 
 def short(wire: str) -> str:
     """Return the shortest reply: one word and the end."""
-    chat = _stream([_content(STAMP)], {})
+    return on_wire(_stream([_content(STAMP)], {}), wire)
+
+
+def on_wire(chat: str, wire: str) -> str:
+    """Return a stream of chat completions as an upstream of another wire sends it."""
     if wire == CHAT:
         return chat
     translator = il.Translator(source=CHAT, target=wire)

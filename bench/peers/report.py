@@ -29,7 +29,7 @@ one upstream; they take turns on one core. Only ratios can be compared between m
 | load of the machine | {load_before:.1f} before the run; {load_after:.1f} at its end, with the run itself |
 | versions | {versions} |
 | streams | {paces}; events of 206 bytes, half text, half arguments of a call |
-| requests | 20 tools, 41 messages, a reply of one word |
+| requests | sessions of agents, 20 tools, 1 to 81 messages, of this size on average; a reply of one word |
 | rounds | {rounds}, interleaved; medians are shown, with minimum and maximum if they differ by more than 15 % |
 
 In the tables, “ours” is Interlingua. “Messages → chat” is a client of Anthropic Messages and an upstream with OpenAI
@@ -266,11 +266,11 @@ def _targets(rows: dict[str, Row]) -> Iterator[Target]:
 
     for events, times in ((200, 8), (1000, 12)):
         yield _cheaper_event("chat → chat, against LiteLLM", chat, lite_chat, events, times)
-        yield _cheaper_event("chat → Messages, against LiteLLM", ours, lite, events, times)
-    yield _cheaper_event("chat → Messages, against claude-code-router", ours, router, 200, 4)
-    yield _close_to_nginx("Kimi's text → Messages", kimi, nginx, 200, 1.8)
-    yield _close_to_nginx("chat → Messages", ours, nginx, 200, 1.8)
-    yield _latency("Kimi's text → Messages", kimi, nginx, 200, 1.5)
+        yield _cheaper_event("Messages → chat, against LiteLLM", ours, lite, events, times)
+    yield _cheaper_event("Messages → chat, against claude-code-router", ours, router, 200, 4)
+    yield _close_to_nginx("Messages → Kimi's text", kimi, nginx, 200, 1.8)
+    yield _close_to_nginx("Messages → chat", ours, nginx, 200, 1.8)
+    yield _latency("Messages → Kimi's text", kimi, nginx, 200, 1.5)
     for what, mine, theirs in (("chat → chat", chat, lite_chat), ("Messages → chat", ours, lite)):
         for size, my_values, their_values in (("40", mine.small, theirs.small), ("400", mine.large, theirs.large)):
             title = f"CPU per request of {size} KB, {what}, against LiteLLM"

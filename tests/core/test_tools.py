@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from interlingua.core.tool_choice import ToolChoice
-from interlingua.core.tools import MAX_DERIVED_VALUES, MAX_GUESSED_TOOLS, Tool, ToolSet, shared_tool_set
+from interlingua.core.tools import MAX_DERIVED_VALUES, MAX_GUESSED_TOOLS, SharedTools, Tool, ToolSet, shared_tool_set
 from interlingua.errors import BadInput
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -142,6 +142,33 @@ def test_shared_set_is_freed_with_its_last_request() -> None:
     shared = ref(shared_tool_set([Tool("read", {**SCHEMA})], None))
     gc.collect()
     assert shared() is None
+
+
+@pytest.mark.parametrize("choice", [None, ToolChoice("auto"), ToolChoice("required", ("read",)), ToolChoice("none")])
+def test_tools_of_replies_answer_as_the_offered_tools(choice: ToolChoice | None) -> None:
+    tools = SharedTools(
+        [Tool("read", SCHEMA, "Read a file."), Tool("a__find", kind="custom", local="find", about="A.")]
+    )
+    offered, for_replies = ToolSet(tools, choice), shared_tool_set(tools, choice)
+    assert shared_tool_set(tools, choice) is for_replies
+    assert for_replies.names == offered.names
+    assert (for_replies.requires_call, for_replies.required_tool) == (offered.requires_call, offered.required_tool)
+    assert for_replies.resolve_name("find") == offered.resolve_name("find")
+    assert for_replies.param_names("read") == offered.param_names("read")
+    for arguments in ('{"path": "a"}', '{"other": 1}', "{}"):
+        assert for_replies.match_by_arguments(arguments) == offered.match_by_arguments(arguments)
+    assert for_replies.can_omit_all_params("read") == offered.can_omit_all_params("read")
+    assert for_replies.coercion_for("read", "path").convert("5") == offered.coercion_for("read", "path").convert("5")
+    for name in offered.names:
+        tool, original = for_replies.get(name), offered.get(name)
+        assert tool is not None
+        assert original is not None
+        assert (tool.kind, tool.local, tool.schema) == (original.kind, original.local, original.schema)
+
+
+def test_tools_of_replies_keep_no_descriptions() -> None:
+    tools = SharedTools([Tool("read", SCHEMA, "Read a file.", about="Files.", extra={"a": 1})])
+    assert shared_tool_set(tools, None).get("read") == Tool("read", SCHEMA)
 
 
 def test_derived_values_are_computed_once_and_only_some_are_kept() -> None:

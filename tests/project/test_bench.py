@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import interlingua as il
-from bench.gateway import Run
-from bench.loopback import Process
+from bench.gateway import Run, unjudged_rows
+from bench.loopback import Load, Measurement, Process
 from bench.peers.contenders import ROWS, Contender, Running, Servers
 from bench.peers.features import FEATURES, GATEWAYS, NOTES, SOURCES, TRIED, feature_table
 from bench.peers.probes import Reply, check_reply, count_argument_events
@@ -19,10 +20,12 @@ from bench.traffic import (
     EVENT,
     PATHS,
     SESSION,
+    STAMP,
     agent_request,
     agent_session,
     first_request,
     native,
+    on_wire,
     short,
     small_request,
     structured,
@@ -53,6 +56,32 @@ def test_short_replies_have_no_findings(wire: str) -> None:
     translator.feed(short(wire).encode())
     translator.close()
     assert (translator.findings, translator.tally.stop is not None) == ([], True)
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_deltas_on_each_wire_have_one_time_stamp(wire: str) -> None:
+    stream = on_wire(structured(100), wire)
+    deltas = [event for event in stream.split("\n\n") if "delta" in event and STAMP in event]
+    assert len(deltas) >= 100
+    assert all(event.count(STAMP) == 1 for event in deltas)
+    translator = il.Translator(wire, "openai-chat", "standard")
+    translator.feed(stream.encode())
+    translator.close()
+    assert (translator.findings, translator.tally.calls) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "reads", "reason"),
+    [(380, 380, ""), (350, 350, "350 of 380 events/s"), (380, 300, "other reads per event")],
+)
+def test_row_that_cannot_be_compared_is_not_judged(events: int, reads: int, reason: str) -> None:
+    def measurement(events: int, reads: int) -> Measurement:
+        return Measurement(events, 0, 1.0, 1.0, 1.0, 1.0, 0, reads, 100, 0.1, 0.1)
+
+    runs = [Run(name, Load(Path(), Path(), 1), Process(0, 0)) for name in ("nginx", "ours")]
+    reasons = unjudged_rows(runs, [[measurement(380, 380)], [measurement(events, reads)]], direct_rate=380.0)
+    assert reason in reasons.get("ours", "")
+    assert ("ours" in reasons) is bool(reason)
 
 
 @pytest.mark.parametrize("wire", PATHS)

@@ -67,7 +67,8 @@ def translate(
     except BadRequest as error:
         return str(error), error.path
     findings = sorted((finding.kind, finding.message, finding.place) for finding in exchange.findings)
-    return exchange.body, findings, list(exchange._tools.tools), exchange._tools._choice, exchange._options
+    tools = [tool.for_reply() for tool in exchange._tools.tools]
+    return exchange.body, findings, tools, exchange._tools._choice, exchange._options
 
 
 def encode(body: Json) -> bytes:
@@ -172,6 +173,23 @@ def test_recorded_conversations_are_translated_as_without_cache(name: str, targe
             data = encode(body)
             expected = translate(wire, data, target_of(target, profile), cache=None)
             assert translate(wire, data, target_of(target, profile), cache=cache) == expected
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_turn_whose_first_item_is_not_written_is_joined_to_the_one_before(target: str) -> None:
+    """The Messages API has no place for this item: what the user says before and after it becomes one message."""
+    items: list[Json] = [
+        {"role": "user", "content": "one"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"role": "user", "content": "two"},
+        {"role": "assistant", "content": "three"},
+        {"role": "user", "content": "four"},
+    ]
+    cache = RequestCache()
+    for count in (1, 3, 5):
+        data = encode({"model": "m", "input": items[:count]})
+        expected = translate(RESPONSES, data, target_of(target), cache=None)
+        assert translate(RESPONSES, data, target_of(target), cache=cache) == expected
 
 
 # ── less work ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from interlingua.translation.request_cache import MAX_TOOL_LIST_BYTES, MAX_TOOL_LISTS, RequestCache, _common_length
+from interlingua.translation.request_cache import (
+    MAX_ALL_TOOL_LISTS_BYTES,
+    MAX_TOOL_LIST_BYTES,
+    MAX_TOOL_LISTS,
+    Cut,
+    RequestCache,
+    TranslatedConversation,
+    _common_length,
+    _find_whole,
+)
+from interlingua.translation.turn_translation import NO_CONVERSATION
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -48,15 +58,21 @@ def test_tools_that_are_not_kept(tools: Any) -> None:
     assert not cache._tool_lists
 
 
-def test_least_recently_used_lists_are_evicted() -> None:
+@pytest.mark.parametrize(("count", "size"), [(MAX_TOOL_LISTS, 1), (MAX_ALL_TOOL_LISTS_BYTES // 200_000, 199_900)])
+def test_least_recently_used_lists_are_evicted(count: int, size: int) -> None:
     cache = RequestCache()
-    for n in range(MAX_TOOL_LISTS + 3):
-        cache.share_tools("me", encode([tool("often")]))
-        cache.share_tools("me", encode([tool(f"t{n}")]))
-    newest = [f"t{n}" for n in range(MAX_TOOL_LISTS + 3)][1 - MAX_TOOL_LISTS :]
-    assert [tools[0]["name"] for _, tools in cache._tool_lists] == [*newest[:-1], "often", newest[-1]]
-    assert cache.find_tools("me", encode([tool("t0")])) is None
-    assert cache.find_tools("me", encode([tool("often")])) is not None
+    often, *others = [encode([tool(f"t{n:03}", x="y" * size)]) for n in range(count + 3)]
+    for encoded in others:
+        cache.share_tools("me", often)
+        cache.share_tools("me", encoded)
+    kept = [cache.find_tools("me", encoded) is not None for encoded in (often, *others)]
+    assert kept == [True, *3 * [False], *(count - 1) * [True]]
+
+
+def test_tools_of_many_clients_are_kept() -> None:
+    cache = RequestCache()
+    lists = [cache.share_tools(f"client {n}", encode([tool("a")])) for n in range(100)]
+    assert all(cache.share_tools(f"client {n}", encode([tool("a")])) is known for n, known in enumerate(lists))
 
 
 @pytest.mark.parametrize("common", [0, 1, 255, 256, 257, 1000, 5000])
@@ -65,3 +81,26 @@ def test_common_length_of_two_texts(common: int, left: str, right: str) -> None:
     text = "x" * common
     for start in {0, common // 2, common}:
         assert _common_length((text + left).encode(), (text + right).encode(), start) == common
+
+
+class CountingBytes(bytes):
+    """JSON of a conversation that counts with how many others it is compared from its beginning."""
+
+    comparisons = 0
+
+    def startswith(self, *args: Any) -> bool:
+        self.comparisons += 1
+        return super().startswith(*args)
+
+
+def test_conversations_with_the_same_instructions_are_not_compared_from_their_beginning() -> None:
+    instructions = b"x" * 10_000
+    conversations = [
+        TranslatedConversation(instructions + b"%06d" % number, (), [], (Cut(0, 0, 0, NO_CONVERSATION),), None)
+        for number in range(100)
+    ]
+    source = CountingBytes(instructions + b"000070 and more")
+    match = _find_whole(conversations, source)
+    assert match is not None
+    assert match.conversation is conversations[70]
+    assert source.comparisons == 1

@@ -13,6 +13,7 @@ from interlingua import trace
 from interlingua.core.options import Limits, ReasoningPolicy
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UnknownWire, UsageError
+from interlingua.wires.streaming.sse import encode_event
 from tests.support import sdk
 from tests.support.chat_scenarios import (
     ARGS,
@@ -509,3 +510,15 @@ def test_the_same_oddity_without_end_is_told_a_hundred_times() -> None:
     kinds = [finding.kind for finding in translator.findings]
     assert kinds.count("empty-event") == 100
     assert translator.findings[99].message.endswith("; further findings of this kind are not reported")
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_thinking_in_text_is_sent_in_the_field_that_the_upstream_uses(field: str) -> None:
+    def chunk(delta: dict[str, str]) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": None}
+        return encode_event(json.dumps({"object": "chat.completion.chunk", "model": "m", "choices": [choice]}).encode())
+
+    translator = il.Translator(dialect="hermes")
+    for delta in ({"role": "assistant"}, {field: "one"}, {"content": "<think>"}):
+        translator.feed(chunk(delta))
+    assert json.loads(translator.feed(chunk({"content": "two"}))[6:])["choices"][0]["delta"] == {field: "two"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
@@ -11,7 +11,7 @@ from zlib import crc32
 import msgspec
 
 from interlingua.common.derived_values import DerivedValues
-from interlingua.common.jsontext.codec import read_shallow_object
+from interlingua.common.jsontext.codec import encode_json, read_full_object, read_shallow_object
 from interlingua.common.schema.coercion import UNTYPED, ValueCoercion
 from interlingua.common.schema.resolver import as_mapping
 from interlingua.core.tool_choice import ToolChoice, ToolChoiceLike, read_tool_choice
@@ -149,10 +149,40 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
             for item in tools
         ]
 
+    def for_reply(self) -> Tool:
+        """Return what the translation of replies needs of the tool, in less memory: most streams wait most of the time,
+        and call few of their tools."""
+        if isinstance(self.schema, _EncodedSchema):
+            return self
+        return msgspec.structs.replace(
+            self, schema=_EncodedSchema(self.schema), description="", grammar=None, extra={}, about=""
+        )
+
     @property
     def required(self) -> set[str]:
         required = self.schema.get("required")
         return {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+
+
+class _EncodedSchema(Mapping[str, Any]):
+    """JSON Schema that is kept encoded, in a third of the memory, and decoded at each use."""
+
+    __slots__ = ("_encoded",)
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._encoded = encode_json(schema)
+
+    def decode(self) -> dict[str, Any]:
+        return read_full_object(self._encoded) or {}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.decode()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.decode())
+
+    def __len__(self) -> int:
+        return len(self.decode())
 
 
 class ToolSet:
@@ -318,7 +348,8 @@ class ToolSet:
             return UNTYPED
         if tool not in self._coercions:
             schema = self._tools[tool].schema
-            self._coercions[tool] = ValueCoercion(schema, schema)
+            decoded = schema.decode() if isinstance(schema, _EncodedSchema) else schema
+            self._coercions[tool] = ValueCoercion(decoded, decoded)
         return self._coercions[tool]
 
 
@@ -331,19 +362,29 @@ class SharedTools(list[Tool]):
     def __init__(self, tools: Iterable[Tool]) -> None:
         super().__init__(tools)
         self._derived = DerivedValues()
+        self._tool_sets: WeakValueDictionary[ToolChoice | None, ToolSet] = WeakValueDictionary()
 
     def derive(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return the value that was computed for this key before, or compute it. It depends on the tools only."""
         return self._derived.get(key, compute)
 
+    def tool_set(self, choice: ToolChoice | None) -> ToolSet:
+        """Return the tools and a tool choice for the replies to these requests."""
+        shared = self._tool_sets.get(choice)
+        if shared is None:
+            offered = self.derive(ToolSet, lambda: ToolSet([tool.for_reply() for tool in self]))
+            shared = self._tool_sets[choice] = offered if choice is None else ToolSet(offered, choice)
+        return shared
+
 
 def shared_tool_set(tools: Sequence[Tool], choice: ToolChoice | None) -> ToolSet:
     """Return a `ToolSet` that all current replies share whose requests have the same tools and the same choice.
 
-    Most requests of an agent have the same tools. Their schemas must be the same objects: to compare them takes long.
+    Most requests of an agent have the same tools. If they are no `SharedTools`, their schemas must be the same objects:
+    to compare them takes long.
     """
-    if isinstance(tools, SharedTools) and choice is None:
-        return tools.derive(ToolSet, lambda: ToolSet(tools))
+    if isinstance(tools, SharedTools):
+        return tools.tool_set(choice)
     key = (tuple([tool.name for tool in tools]), choice)
     shared = _shared_sets.get(key)
     if shared is None or not all(map(_is_same_tool, shared.tools, tools)):

@@ -1,7 +1,7 @@
 """Private attributes and methods of aiohttp that the gateway uses, all in this module.
 
-aiohttp has no public equivalent for them and may change them in any minor release. `pyproject.toml` allows only minor
-releases with which `tests/gateway/test_aiohttp_internals.py` passes, which has a test for each attribute.
+aiohttp has no public equivalent for them and may change them in any release. `pyproject.toml` allows only releases with
+which `tests/gateway/test_aiohttp_internals.py` passes, which has a test for each attribute, and later patch releases.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ class UpstreamConnection(ResponseHandler):
     A read that is just one chunk of a chunked body need not go through aiohttp's parser and the buffer of the body: see
     `BodyReceiver`. That is a third of the CPU time per token.
 
-    Reading is resumed only if it is paused. Since version 3.14, aiohttp resumes the connection after every read, paused
-    or not, and runs its parser on the remaining data. That is a tenth of the CPU time per token.
+    Reading is resumed only if it is paused. aiohttp resumes the connection after every read, paused or not, and runs
+    its parser on the remaining data. That is a tenth of the CPU time per token.
     """
 
     # An object with more than 30 attributes outside of slots needs 1.5 KB more, and aiohttp has 21 of them.
@@ -350,9 +350,9 @@ class UpstreamConnection(ResponseHandler):
         except (HttpProcessingError, ValueError):
             return True
 
-    def resume_reading(self, *args: Any, **options: Any) -> None:  # before version 3.14 there are no parameters
+    def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused:
-            super().resume_reading(*args, **options)
+            super().resume_reading(resume_parser)
 
 
 class UpstreamResponse(aiohttp.ClientResponse):

@@ -70,6 +70,7 @@ class FastPath:
         "_forwarder",
         "_is_known",
         "_kind",
+        "_last_learned",
         "_last_read",
         "_max_chunk_bytes",
         "_reader",
@@ -103,6 +104,8 @@ class FastPath:
         """The chunk to learn from."""
         self._is_known = False
         """True if the codec has learned the last chunk."""
+        self._last_learned = 0
+        """Number of the message from which was learned last."""
         self._forward_texts: TextForwarder | None = None
         """Counts the texts as read that the parser and the guard would copy as they are. None while nothing can be
         forwarded."""
@@ -218,7 +221,9 @@ class FastPath:
         if received is None:
             return
         if not self._is_known or self._same_wire:
-            self._is_known = self._repeats.learn(raw, choice.index, received)
+            number = self._recorder.message_count
+            is_next, self._last_learned = number == self._last_learned + 1, number
+            self._is_known = self._repeats.learn(raw, choice.index, received, is_next=is_next)
         if not self._is_known or copied is None or not _is_copy(received, copied):
             return
         if self._kind is None:
@@ -243,28 +248,32 @@ class FastPath:
         self._write_texts = self._track_sent = self._sent_affixes = None
         choice, template = chunk.choices[0], decoded.chunk if decoded is not None else None
         if decoded is not None and _kind(0, copied) == _kind(0, choice.events[0]):
-            if choice.events != [copied] or not (decoded.exact and chunk.exact):
+            is_unchanged = choice.events == [copied] and decoded.exact and chunk.exact
+            if not is_unchanged and self._repeats is not None and self._repeats.are_affixes_exact:
                 return False  # perhaps only this text had to be rewritten
-            if self._can_forward_chunks(decoded.chunk, raw, sent):
-                return True
+            if is_unchanged and (can_forward := self._choose_forwarding(decoded.chunk, raw, sent)) is not None:
+                return can_forward
         if self._writer is not None:
             self._write_texts = self._writer.delta_writer(choice.index, copied, template)
         return self._write_texts is not None
 
-    def _can_forward_chunks(self, template: Json, raw: bytes, sent: bytes) -> bool:
-        """Return whether the emitter forwards chunks like this one, with the same or other bytes around the text."""
+    def _choose_forwarding(self, template: Json, raw: bytes, sent: bytes) -> bool | None:
+        """Choose how chunks like this one are forwarded: with the same or other bytes around the text.
+
+        Returns: whether that is possible here; None if the emitter rewrites them.
+        """
         tracker_for = self._writer.forward_tracker if self._writer is not None else None
         if tracker_for is not None:
             self._track_sent = tracker_for(template)
-            return self._track_sent is not None and sent == raw
+            return True if self._track_sent is not None and sent == raw else None
         affixes = self._repeats.affixes if self._repeats is not None else None
         if affixes is None:
-            return False
-        prefix, separator, suffix = (self._emitter.forward(template, PROBE_JSON.join(affixes)) or b"").partition(
-            PROBE_JSON
-        )
+            forwarded = self._emitter.forward(template, raw)
+            return None if forwarded is None else forwarded == raw
+        forwarded = self._emitter.forward(template, PROBE_JSON.join(affixes)) or b""
+        prefix, separator, suffix = forwarded.partition(PROBE_JSON)
         self._sent_affixes = (prefix, suffix) if (prefix, suffix) != affixes else None
-        return separator != b""
+        return True if separator else None
 
     def _forwarder_for(self, choice: Choice, sent: StreamedDelta) -> TextForwarder | None:
         """Return the function that reads more text like that of this choice, which was sent as this event."""

@@ -39,9 +39,12 @@ MAX_PROMPT_BYTES = 64 * 1024
 """Size up to which the measure of a system prompt is kept."""
 MAX_CUTS = 8
 """Places of a conversation at which the translation can resume: the last ones, because agents change little else."""
-MAX_TOOL_LISTS = 16
+MAX_TOOL_LISTS = 256
+"""Number of tool lists that are kept: a client and each of its subagents have their own."""
 MAX_TOOL_LIST_BYTES = 256 * 1024
 """Larger tool lists, in bytes of JSON, are not kept, nor are conversations with them."""
+MAX_ALL_TOOL_LISTS_BYTES = 2 * 1024 * 1024
+"""Size of all tool lists that are kept, in bytes of JSON. They need `TOOL_COPIES` times as much memory."""
 TOOL_COPIES = 10
 """Memory of tools for each byte of their JSON: decoded, read, and written for the upstream."""
 ITEM_BYTES = 400
@@ -49,7 +52,7 @@ ITEM_BYTES = 400
 MAX_BEGINNINGS = 4
 """Conversations of which the common beginning is looked for, if there is no cut in it."""
 PROBE_BYTES = 64
-"""Bytes before a cut that are compared first."""
+"""Bytes at the end of a conversation, and before a cut, that are compared first."""
 
 CacheKey: TypeAlias = Hashable
 T = TypeVar("T")
@@ -147,6 +150,7 @@ class RequestCache:
         """Approximate memory of the conversations and their tools in bytes."""
         self._lock = threading.Lock()
         self._tool_lists: list[tuple[str, SharedToolList]] = []  # with their clients, the most recently used last
+        self._tool_lists_bytes = 0
         self._prompts: list[tuple[tuple[str, str, bytes], Any]] = []  # keys and measures, the most recent ones last
         # By id(), with the key and the size in bytes.
         self._conversations: OrderedDict[int, tuple[CacheKey, TranslatedConversation, int]] = OrderedDict()
@@ -157,7 +161,7 @@ class RequestCache:
     def find_tools(self, owner: str, encoded: bytes) -> SharedToolList | None:
         """Return the list of tools that was decoded from this JSON of this client; None if there is none.
 
-        There are few lists, so comparing them takes less time than hashing the JSON.
+        Comparing the lists takes less time than hashing the JSON: nearly all differ in their client or their size.
         """
         with self._lock:
             for position in range(len(self._tool_lists) - 1, -1, -1):
@@ -184,7 +188,9 @@ class RequestCache:
         shared = SharedToolList(tools, encoded)
         with self._lock:
             self._tool_lists.append((owner, shared))
-            del self._tool_lists[:-MAX_TOOL_LISTS]
+            self._tool_lists_bytes += len(encoded)
+            while len(self._tool_lists) > MAX_TOOL_LISTS or self._tool_lists_bytes > MAX_ALL_TOOL_LISTS_BYTES:
+                self._tool_lists_bytes -= len(self._tool_lists.pop(0)[1].source)
         return shared
 
     def measure_prompt(self, owner: str, model: str, encoded: bytes, measure: Callable[[], T]) -> T:
@@ -281,8 +287,16 @@ class _SameKey:
 
 
 def _find_whole(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
-    """Return the longest conversation with which the source begins."""
-    matches = [candidate for candidate in candidates if source.startswith(candidate.source)]
+    """Return the longest conversation with which the source begins.
+
+    Their last bytes are compared first: many conversations of an agent begin with the same long instructions.
+    """
+    matches = [
+        candidate
+        for candidate in candidates
+        if source.endswith(candidate.source[-PROBE_BYTES:], 0, len(candidate.source))
+        and source.startswith(candidate.source)
+    ]
     if not matches:
         return None
     longest = max(matches, key=lambda match: len(match.source))

@@ -154,6 +154,8 @@ def _translate_across(body: Json, before: ConversationState, context: TurnContex
     adapt_context = request_context.adapt_context(profile, before.adapted)
     request = adapt_content(replace(original, messages=messages), adapt_context, request_context.steps)
     written, write_findings = _codec(target).write(request, profile)
+    if request.messages and not _writes_both_ends(request.messages, written, _codec(target)):
+        raise NotResumable  # without the first or last message, the turns beside it may become one message
     findings = TranslationFindings.collect(
         original,
         request.messages,
@@ -212,6 +214,13 @@ def _translate_same_wire(
     )
     adapted = adapted_turns(request, adapt_context)
     return _Turns(original, request, items, calls, adapted, findings, is_changed, is_checked)
+
+
+def _writes_both_ends(messages: list[Message], items: list[Json], codec: TurnCodec) -> bool:
+    """Return whether the first and the last item are written for the first and the last message."""
+    return bool(items) and all(
+        (codec.is_from_model(items[end]) is True) is (messages[end].role == "assistant") for end in (0, -1)
+    )
 
 
 def _loses_fields(original: Request, items: list[Json], codec: TurnCodec) -> bool:

@@ -151,13 +151,18 @@ class RepeatReader(Protocol):
     def affixes(self) -> Affixes | None:
         """The bytes of a repeated chunk before and after its text; None if they are not the same in all of them."""
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
+    @property
+    def are_affixes_exact(self) -> bool:
+        """True if a repeated chunk is written just as clients expect it, unless its text is not."""
+
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:
         """Learn the chunk that the next ones may repeat. Return whether texts can be found in them.
 
         Args:
             raw: the chunk, which was read last, as a whole event.
             index: the index of the choice.
             delta: the only event of the chunk.
+            is_next: it follows the chunk that was learned last, so that no chunk has repeated that one unread.
         """
 
     def find_texts(self, data: bytes) -> tuple[list[str], int]:

@@ -18,7 +18,7 @@ from interlingua.faults.upstream.script import Step
 from interlingua.gateway.aiohttp_internals import UpstreamConnection
 from interlingua.gateway.chunk_framing import frame_chunk
 from interlingua.gateway.http.response_stream import ResponseStream
-from interlingua.gateway.relay.failover import UpstreamFailover
+from interlingua.gateway.relay.upstream_reply import UpstreamReply
 from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.settings.schema import RequestLimits, Retries, Settings, Timeouts, Upstream
 from tests.support import upstream_server as up
@@ -50,7 +50,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counted)
 
     count(ResponseStream, "write_delta", "direct")
-    count(UpstreamFailover, "translate", "task")
+    count(UpstreamReply, "translate", "task")
     return counts
 
 
@@ -314,7 +314,7 @@ def test_slow_client_stops_reading_from_the_upstream(upstream: UpstreamServer) -
     assert text_of(response) == "x" * 20_000_000
 
 
-def test_client_that_does_not_read_is_disconnected(upstream: UpstreamServer) -> None:
+def test_client_that_does_not_read_is_disconnected(upstream: UpstreamServer, capfd: pytest.CaptureFixture[str]) -> None:
     events = [up.ROLE] + [up.delta("x" * 1000)] * 20_000
     model = upstream.add("unread", up.send_headers(), up.send_pieces(events), up.wait(60))
 
@@ -326,6 +326,7 @@ def test_client_that_does_not_read_is_disconnected(upstream: UpstreamServer) -> 
             writer.close()
 
     asyncio.run(main())
+    assert "the client took longer than 0.5 s to read what was sent (limits.send)" in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("flush", [zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH])

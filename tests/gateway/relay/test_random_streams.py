@@ -64,6 +64,8 @@ class RandomStream:
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
         self.data = STREAMS[self.wire](self.scene, rng.choice((4, 8, 40)))
+        if rng.random() < 0.3:  # as OpenRouter and Ollama send it
+            self.data = self.data.replace(b'"delta": {"content"', b'"delta": {"role": "assistant", "content"')
         events = [event + b"\n\n" for event in self.data.split(b"\n\n") if event]
         end = b"0\r\n\r\n"
         match rng.choice(("events", "chunks", "anywhere")):

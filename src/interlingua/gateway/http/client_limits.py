@@ -51,7 +51,7 @@ class RateLimited(InterlinguaError):
 
     def __init__(self, limit: LimitName, allowed: int, retry_after: int) -> None:
         kind = limit.replace("_", " ") if "minute" in limit else f"concurrent {limit}"
-        problem = f"the limit of this API key is reached: {allowed:,} {kind} (client_limits.{limit})"
+        problem = f"limit reached: {allowed:,} {kind} (client_limits.{limit})"
         super().__init__(problem, f"retry in {retry_after} s")
         self.limit = limit
         self.retry_after = retry_after

@@ -14,8 +14,8 @@ __all__ = ["ExchangeRecord", "FailedAttempt", "Outcome", "summary"]
 Outcome: TypeAlias = Literal["ok", "refused", "cut-off", "upstream-failed", "client-left", "stopped", "broken"]
 """ok: the reply is complete. refused: the gateway rejected the request with an error status. cut-off: the gateway ended
 a stream that had begun with an error event, such as one that exceeds the memory budget. upstream-failed: the upstream
-failed, at any point. client-left: the client disconnected. stopped: the gateway was shut down. broken: internal error
-of the gateway."""
+failed, at any point. client-left: the client disconnected, or did not read. stopped: the gateway was shut down. broken:
+internal error of the gateway."""
 
 
 class FailedAttempt(Struct, frozen=True, kw_only=True):

@@ -6,10 +6,7 @@ import asyncio
 
 from interlingua.gateway.aiohttp_internals import UpstreamConnection, buffered_size, take_buffered, upstream_connection
 from interlingua.gateway.http.response_stream import ResponseStream
-from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.observability.traffic_observers import TrafficObserver
-from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply, carried_over_bytes
-from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES
+from interlingua.gateway.relay.upstream_reply import UpstreamReply
 
 __all__ = ["DirectForwarding"]
 
@@ -22,18 +19,14 @@ class DirectForwarding:
     reads more slowly than the upstream sends.
 
     Args:
-        failover: Translates the data of the reply.
         reply: The reply that is forwarded.
         stream: The response to the client, which has started.
-        record: The record of the exchange, in which received data is counted.
-        observer: Observes the data.
     """
 
     __slots__ = (
         "_bytes_left",
         "_connection",
         "_content",
-        "_failover",
         "_observer",
         "_record",
         "_reply",
@@ -45,19 +38,11 @@ class DirectForwarding:
         "forwarded_bytes",
     )
 
-    def __init__(
-        self,
-        failover: UpstreamFailover,
-        reply: UpstreamReply,
-        stream: ResponseStream,
-        record: ExchangeRecord,
-        observer: TrafficObserver | None,
-    ) -> None:
-        self._failover = failover
+    def __init__(self, reply: UpstreamReply, stream: ResponseStream) -> None:
         self._reply = reply
         self._stream = stream
-        self._record = record
-        self._observer = observer
+        self._record = reply.record
+        self._observer = reply.observer
         self._secret_filter = reply.secret_filter if reply.secret_filter.has_secrets else None
         self._content = reply.response.content
         self._connection: UpstreamConnection | None = (
@@ -129,14 +114,14 @@ class DirectForwarding:
         return True
 
     def _forward_unusual_chunk(self, data: bytes) -> bool:
-        if len(data) > MAX_INLINE_TEXT_BYTES - carried_over_bytes(self._translator):
+        if len(data) > self._reply.max_inline_bytes:
             return False
         self._forward(data)
         return True
 
     def receive_progress(self) -> None:
         """Forward what has arrived. Called after each read from the upstream's socket, and when the connection ends."""
-        data = take_buffered(self._content, MAX_INLINE_TEXT_BYTES - carried_over_bytes(self._translator))
+        data = take_buffered(self._content, self._reply.max_inline_bytes)
         if data is None:
             self._wake_task()
         elif data:  # otherwise only a part of the HTTP framing has arrived
@@ -146,7 +131,7 @@ class DirectForwarding:
         """Translate and send any short data."""
         translator, tally = self._translator, self._tally
         try:
-            self._failover.record_received(data)
+            self._reply.record_received(data)
             redacted = self._reply.secret_filter.feed(data)
             output = translator.feed(redacted) if redacted else b""
             self._bytes_left -= len(data) + len(output)

@@ -13,43 +13,35 @@ import aiohttp
 import msgspec
 from aiohttp.hdrs import CONTENT_TYPE
 
-from interlingua.errors import InterlinguaError, UpstreamError
+from interlingua.errors import InterlinguaError
 from interlingua.events import Finding
-from interlingua.gateway.aiohttp_internals import release_metadata, replace_queues, take_before_error
+from interlingua.gateway.aiohttp_internals import release_metadata, replace_queues
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge, returned_headers
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare, decoded_size
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, FailedAttempt
 from interlingua.gateway.observability.failing_models import CIRCUIT_OPEN, FailingModels
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.relay.upstream_reply import UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest, RequestPreparation, UpstreamRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
-from interlingua.gateway.upstream.http_client import (
-    connection_lost,
-    endpoint_url,
-    headers_for,
-    send_request,
-)
+from interlingua.gateway.upstream.http_client import endpoint_url, headers_for, send_request
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.gateway.upstream.server_probe import ServerProbes
 from interlingua.gateway.work_threads import MAX_UNQUEUED_BYTES, WorkThreads
-from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.request_cache import RequestCache
-from interlingua.translation.translator import Translator
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 from interlingua.upstreams.refusals import Refusal, RefusalKind, recognize_refusal
 
-__all__ = ["UpstreamAccess", "UpstreamFailover", "UpstreamReply", "carried_over_bytes"]
+__all__ = ["UpstreamAccess", "UpstreamFailover"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
-LONG_REPLY_BYTES = 128 * 1024
-"""Size of the text of a reply from which on the end of a part of it, which some wires repeat, is not short work."""
 TIMEOUT_STATUS = 504
 BROKEN_STREAM = "stream"
 """Kind of a failed attempt whose reply broke off or is not complete."""
@@ -77,37 +69,6 @@ class UpstreamAccess(msgspec.Struct, frozen=True):
     server_probes: ServerProbes
     work_threads: WorkThreads
     request_cache: RequestCache
-
-
-class UpstreamReply(msgspec.Struct):
-    """Reply of an upstream that has started."""
-
-    route: Route
-    response: aiohttp.ClientResponse
-    receiver: ReplyReceiver
-    secret_filter: SecretFilter
-    returned_headers: dict[str, str]
-    """Headers of the response that the client gets."""
-    content_type: str = ""
-    input_tokens: int = 0
-    """Estimated input tokens that are reported to the client."""
-    initial_data: bytes = b""
-    """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
-    unsent: bytes = b""
-    """Translated data that must be redacted before it is sent: an error of the upstream in the middle of a stream."""
-
-    @property
-    def translator(self) -> Translator:
-        return self.receiver.translator
-
-    def take_unsent(self) -> bytes:
-        data, self.unsent = self.unsent, b""
-        return data
-
-    def discard(self) -> None:
-        """Close the connection of a reply whose rest is not needed, and free its memory."""
-        self.response.close()
-        self.translator.release()
 
 
 class UpstreamFailover:
@@ -379,10 +340,19 @@ class UpstreamFailover:
         headers_for_client = returned_headers(response.headers, client_request.wire, route.upstream.api)
         release_metadata(response)
         replace_queues(response.content)
-        secret_filter = SecretFilter(route.upstream, self._report_redacted_key)
-        return UpstreamReply(
-            route, response, receiver, secret_filter, headers_for_client, content_type, upstream_request.input_tokens
+        reply = UpstreamReply(
+            route,
+            response,
+            receiver,
+            SecretFilter(route.upstream, self._report_redacted_key),
+            client_id=client_request.client_id,
+            record=self._record,
+            observer=self._observer,
+            work_threads=self._work_threads,
         )
+        reply.returned_headers, reply.content_type = headers_for_client, content_type
+        reply.input_tokens = upstream_request.input_tokens
+        return reply
 
     def _report_redacted_key(self) -> None:
         message = f"the reply of {self._record.upstream} contains a key that the gateway sent to it: replaced by ***"
@@ -418,19 +388,19 @@ class UpstreamFailover:
         """
         translator, stats = reply.translator, reply.translator.tally
         while not stats.has_content and not translator.ended and len(reply.initial_data) < MAX_PEEK_BYTES:
-            data = await self.read(reply)
+            data = await reply.read()
             self._count_memory(len(data) if reply.receiver.is_streaming else decoded_size(data))
-            reply.initial_data += await self.translate(reply, data)
+            reply.initial_data += await reply.translate(data)
             if translator.begun:
                 deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
     async def _read_complete(self, reply: UpstreamReply) -> None:
-        while data := await self.read(reply):
+        while data := await reply.read():
             self._count_memory(decoded_size(data))
-            await self.translate(reply, data)
+            await reply.translate(data)
             if len(data) > MAX_UNQUEUED_BYTES:  # decompressed data arrives without a wait
                 await self._work_threads.wait_for_turn()
-        reply.initial_data = await self.translate(reply, b"")
+        reply.initial_data = await reply.translate(b"")
 
     def _count_memory(self, size: int) -> None:
         """Count a part of the reply. Raises OutOfMemory, or UpstreamFailed if the reply alone exceeds the budget."""
@@ -438,49 +408,6 @@ class UpstreamFailover:
             self._memory.grow(size)
         except TooLarge as error:
             raise UpstreamFailed(f"the upstream's reply is too large: {error}", retryable=False) from error
-
-    async def translate(self, reply: UpstreamReply, data: bytes) -> bytes:
-        """Return the output for the next data of a response, or for its end (b"").
-
-        Raises:
-            UpstreamFailed: The reply is too large.
-        """
-        receiver = reply.receiver
-        if data and not receiver.is_streaming:
-            return _receive(receiver, data)  # it is buffered
-        translator = reply.translator
-        size = len(data) + carried_over_bytes(translator) if data else receiver.pending_bytes + translator.held_bytes
-        return await self._work_threads.parse(self._client_request.client_id, size, _receive, receiver, data)
-
-    async def abort(self, reply: UpstreamReply, message: str, type: str = "api_error") -> bytes:
-        """Return the last output for a stream that was cut off."""
-        translator, client_id = reply.translator, self._client_request.client_id
-        return await self._work_threads.parse(client_id, translator.held_bytes, translator.abort, message, type)
-
-    async def read(self, reply: UpstreamReply) -> bytes:
-        """Return the next bytes of the response, without the upstream's key; b"" at its end.
-
-        Raises:
-            UpstreamFailed: The connection is lost.
-        """
-        while True:
-            try:
-                data = take_before_error(reply.response.content) or await reply.response.content.readany()
-            except (aiohttp.ClientError, OSError) as error:
-                raise connection_lost(error) from error
-            if not data:
-                return reply.secret_filter.flush()
-            self.record_received(data)
-            if data := reply.secret_filter.feed(data):
-                return data
-
-    def record_received(self, data: bytes) -> None:
-        """Record data of the response, as it was received."""
-        record = self._record
-        record.reads += 1
-        record.bytes_in += len(data)
-        if self._observer is not None:
-            self._observer.on_received(data)
 
     def _check_complete(self, reply: UpstreamReply, is_last: bool) -> None:
         """Check an ended reply for problems that a retry may solve. The request has one such retry.
@@ -513,18 +440,3 @@ def _failure_kind(error: UpstreamFailed, response_status: int) -> str:
     if error.status == TIMEOUT_STATUS:
         return "timeout"
     return BROKEN_STREAM if response_status else "no-answer"
-
-
-def carried_over_bytes(translator: Translator) -> int:
-    """Return the size of what is translated together with the next data of a stream, however short that is."""
-    size = translator.pending_bytes
-    if translator.tally.content_bytes > LONG_REPLY_BYTES:
-        size += translator.held_bytes  # the end of a part of the reply repeats its text
-    return size
-
-
-def _receive(receiver: ReplyReceiver, data: bytes) -> bytes:
-    try:
-        return receiver.feed(data) if data else receiver.close()
-    except UpstreamError as error:  # too large
-        raise UpstreamFailed(str(error), retryable=False) from error

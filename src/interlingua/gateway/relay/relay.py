@@ -29,7 +29,7 @@ from interlingua.gateway.http.error_responses import (
 )
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins, name_client_field, trace_origins
-from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES
+from interlingua.gateway.http.memory_budget import COPIES
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
@@ -38,10 +38,11 @@ from interlingua.gateway.observability.traffic_observers import ObserverGroup, T
 from interlingua.gateway.relay.background_reply import start_in_background
 from interlingua.gateway.relay.compaction import send_summary
 from interlingua.gateway.relay.conversation_state import ConversationState, StatefulRequest
-from interlingua.gateway.relay.direct_forwarding import DirectForwarding
-from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover, UpstreamReply
+from interlingua.gateway.relay.failover import UpstreamAccess, UpstreamFailover
 from interlingua.gateway.relay.server_tool_loop import ServerToolLoop
 from interlingua.gateway.relay.server_tool_request import convert_earlier_calls, find_tools_to_run
+from interlingua.gateway.relay.stream_forwarding import CLIENT, StreamForwarding
+from interlingua.gateway.relay.upstream_reply import UpstreamReply
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.recording_stream import RecordingStream
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
@@ -61,12 +62,6 @@ if TYPE_CHECKING:  # loaded only if the settings have a cassette
 
 __all__ = ["Relay"]
 
-UPSTREAM_CLOSE_TIMEOUT_SECONDS = 5.0
-"""Time for an upstream to close its stream after the reply is complete."""
-MEMORY_COUNT_BYTES = UNCHECKED_BYTES
-"""Bytes of a stream after which the memory that it holds is counted; more if it holds more."""
-CLIENT = "the client"
-"""Name of the operation for timeouts while data is sent to the client."""
 ID_PREFIX = "req_"
 """Beginning of the id of a request. The rest is the id of its reply."""
 CLIENT_CLOSED_STATUS = 499
@@ -183,8 +178,10 @@ class Relay:
         except asyncio.CancelledError:
             relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
             raise
-        except (ConnectionError, DeadlineExceeded):
+        except (ConnectionError, DeadlineExceeded) as error:
             relay._exchange.outcome, relay._exchange.status = "client-left", CLIENT_CLOSED_STATUS
+            if isinstance(error, DeadlineExceeded):
+                relay._exchange.error = f"{error} to read what was sent (limits.send)"
             return relay._abort_connection()
         finally:
             relay._end()
@@ -450,75 +447,29 @@ class Relay:
             self._reply = reply = await failover.open_reply(routes)
         if self._recording is not None:
             self._recording.on_reply(reply.route, reply.content_type, reply.input_tokens)
+        self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
+        self._stream.headers |= self._headers()
+        reply.returned_headers = {}  # release the memory while the stream lasts
+        settings = self._config.settings
         try:
-            last_frames = await self._pump(failover, reply)
+            last_frames = await StreamForwarding(reply, self._stream, self._send, self._memory, settings).run()
+            failure = reply.translator.tally.failure
+            if failure is not None:
+                self._record_broken_stream(failover, reply, failure.message)
             response = await self._send_last(last_frames)
         except BaseException:
             reply.discard()
             raise
-        if reply.translator.tally.failure is not None:
+        if failure is not None:
             reply.discard()
         elif not reply.response.content.at_eof():
             self._gateway.run_in_background(drain(reply.response))
         return response
 
-    async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> bytes:
-        """Forward the stream up to its last frames, and return these. What is read from the upstream at once becomes
-        one write to the client.
-
-        Most data is forwarded by `DirectForwarding`, and the rest here. While the client does not read, at most one
-        more piece is read from the upstream, so that a slow client applies back-pressure to it.
-        """
-        exchange, translator, stats = self._exchange, reply.translator, reply.translator.tally
-        idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
-        exchange.status, exchange.first_byte = 200, time.monotonic()
-        self._stream.headers |= self._headers()
-        self._memory.resize(translator.held_bytes + len(reply.initial_data))
-        output = reply.initial_data
-        reply.initial_data, reply.returned_headers = b"", {}  # release the memory while the stream lasts
-        uncounted, count_after = 0, MEMORY_COUNT_BYTES
-        try:
-            with MovingDeadline(exchange.received_bytes) as deadline:
-                deadline.call_every(self._config.settings.keepalive, self._keep_alive)
-                deadline.set_final_timeout("the stream", reply.route.timeouts.stream)
-                forwarding = DirectForwarding(failover, reply, self._stream, exchange, self._observer)
-                while not translator.ended:
-                    if output or self._stream.is_full:
-                        deadline.set_timeout(CLIENT, send_timeout)
-                        await self._send(output)
-                        output = b""  # release the memory while the upstream is silent
-                        await self._stream.drain()
-                    deadline.set_timeout(
-                        "the next event",
-                        idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
-                    )
-                    await forwarding.run(count_after - uncounted)
-                    output = reply.take_unsent()
-                    uncounted += forwarding.forwarded_bytes
-                    if not forwarding.forwarded_bytes:
-                        data = await failover.read(reply)
-                        output = await failover.translate(reply, data)
-                        uncounted += len(data) + len(output)
-                    if uncounted > count_after and not translator.ended:  # the last frames are sent in any case
-                        self._memory.resize(translator.held_bytes + len(output))
-                        uncounted, count_after = 0, max(MEMORY_COUNT_BYTES, self._memory.size // 4)
-        except UpstreamFailed as error:
-            output = reply.take_unsent() + await failover.abort(reply, f"{reply.route.name}: {error}")
-        except DeadlineExceeded as error:
-            if error.operation == CLIENT:
-                raise
-            timeout = f"{reply.route.name}: {error}"
-            output = reply.take_unsent() + await failover.abort(reply, timeout, "timeout_error")
-        if (failure := stats.failure) is not None:
-            self._exchange.outcome, self._exchange.error = (
-                "upstream-failed",
-                self._redactor.redact_text(failure.message),
-            )
-            failover.record_broken_stream(reply, failure.message)
-        return output
-
-    def _keep_alive(self) -> None:
-        self._stream.keep_alive(get_wire(self._wire).HTTP_API.keepalive_frame)
+    def _record_broken_stream(self, failover: UpstreamFailover, reply: UpstreamReply, message: str) -> None:
+        """Record that the upstream failed after the client received the beginning of the reply."""
+        self._exchange.outcome, self._exchange.error = "upstream-failed", self._redactor.redact_text(message)
+        failover.record_broken_stream(reply, message)
 
     async def _send(self, data: bytes) -> None:
         if data:

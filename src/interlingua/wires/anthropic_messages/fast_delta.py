@@ -11,7 +11,7 @@ from interlingua import events as ev
 from interlingua.core.text_forwarder import TextForwarder
 from interlingua.wires.anthropic_messages.content_blocks import BlockReader
 from interlingua.wires.base import Affixes, Choice, Chunk, StreamedDelta
-from interlingua.wires.streaming.repeated_chunk import RepeatedChunk
+from interlingua.wires.streaming.repeated_chunk import ProbedDelta, RepeatedChunk
 
 __all__ = ["MessagesFastReader", "MessagesRepeatReader"]
 
@@ -76,15 +76,19 @@ class MessagesRepeatReader:
         self._chunk = RepeatedChunk()
 
     @property
-    def affixes(self) -> Affixes:
+    def affixes(self) -> Affixes | None:
         return self._chunk.affixes
+
+    @property
+    def are_affixes_exact(self) -> bool:
+        return self._chunk.are_affixes_exact
 
     @property
     def find_texts(self) -> Callable[[bytes], tuple[list[str], int]]:
         return self._chunk.find_texts
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:
-        return self._chunk.learn(raw, index, delta, _probe_delta)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:
+        return self._chunk.learn(raw, index, delta, _probe_delta, is_next=is_next)
 
     def read_text(self, text: str) -> Choice | None:
         delta = self._chunk.delta
@@ -102,14 +106,19 @@ class MessagesRepeatReader:
         """Return None: nothing is counted."""
 
 
-def _probe_delta(data: bytes) -> tuple[int, StreamedDelta] | None:
-    """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only."""
+def _probe_delta(data: bytes) -> ProbedDelta | None:
+    """Return the delta, if this JSON holds one delta of text, reasoning or arguments only."""
     chunk = _decode_delta(data)
     if chunk is None:
         return None
-    if chunk.block_type == "tool_use":
-        return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
-    return 0, (ev.TextDelta if chunk.block_type == "text" else ev.ReasoningDelta)(chunk.delta.text)
+    text = chunk.delta.text
+    match chunk.block_type:
+        case "tool_use":
+            return ProbedDelta(0, ev.ArgsDelta(chunk.index, text), is_exact=True)
+        case "text":
+            return ProbedDelta(0, ev.TextDelta(text), is_exact=True)
+        case _:
+            return ProbedDelta(0, ev.ReasoningDelta(text), is_exact=True)
 
 
 def _decode_delta(data: bytes) -> _FastBlockDelta | None:

@@ -211,7 +211,7 @@ class MessageWriter:
         if block_type == "tool_use" and (block.invalid_arguments or not block.argument_chars):
             return None
         before, _, after = (_DELTA_FRAMES[delta_type] % (block.index, b"@@")).partition(b"@@")
-        return DeltaTemplate(before, after, block.reasoning_text if delta_type == "thinking_delta" else None).render
+        return DeltaTemplate((before, after), block.reasoning_text if delta_type == "thinking_delta" else None).render
 
     def send(self, frame: MessageFrame) -> None:
         self._pending_frames.append(frame)

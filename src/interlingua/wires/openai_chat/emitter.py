@@ -64,8 +64,8 @@ _REPLACED_CHOICE_FIELDS = {"index", "delta", "message", "finish_reason", "usage"
 _ANSWER_DELTA_FIELDS = {"role", "content", "refusal", "tool_calls", "function_call"}
 _FAST_FRAME = b'data: %b,"choices":[{"index":%d,"delta":{%b},"finish_reason":null}]}\n\n'
 _FAST_ARGUMENTS_DELTA = b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]'
-_PLACEHOLDER = "…@@…"
-"""Text that a frame is written with to find where its text is."""
+_PLACE, _PLACEHOLDER = b"@@", "…@@…"
+"""Bytes in the place of an encoded text, and a text that a frame is written with to find where its text is."""
 _MODEL_FIELD = re.compile(rb'"model"\s*:\s*("[^"\\]*"|)')
 SIGNATURE_DETAIL_TYPE = "reasoning.encrypted"
 SIGNATURE_FORMAT = "interlingua-v1"
@@ -110,19 +110,19 @@ class _ChoiceWriter:
             return b'"%b":%b' % (self._reasoning_fields[0].encode(), msgspec.json.encode(event.text))
         return b""
 
-    def delta_template(self, event: StreamedDelta) -> tuple[bytes, StringIO | None]:
-        """Return the encoded delta of a text like this event with `@@` in place of the text, and the buffer that
-        collects the text (None: not collected).
+    def delta_pieces(self, event: StreamedDelta) -> tuple[list[bytes], StringIO | None]:
+        """Return the encoded delta of a text like this event, without the text: the bytes before it, between two places
+        of it, and after it. Also the buffer that collects the text (None: not collected).
 
-        The delta is b"" if the text has to be written to more than one field, or not as it is.
+        There are no pieces if the text is not written as it is.
         """
         if type(event) is ev.TextDelta:
-            return b'"content":@@', None
+            return [b'"content":', b""], None
         if type(event) is ev.ArgsDelta:
             is_custom = event.index in self._custom_calls
-            return b"" if is_custom else _FAST_ARGUMENTS_DELTA % (event.index, b"@@"), None
-        single_field = self._detail_template is None and len(self._reasoning_fields) == 1
-        return b'"%b":@@' % self._reasoning_fields[0].encode() if single_field else b"", self._reasoning_text
+            return [] if is_custom else (_FAST_ARGUMENTS_DELTA % (event.index, _PLACE)).split(_PLACE), None
+        delta = msgspec.json.encode(self._reasoning_fields_with(_PLACEHOLDER))
+        return delta[1:-1].split(msgspec.json.encode(_PLACEHOLDER)), self._reasoning_text
 
     @property
     def kept_chars(self) -> int:
@@ -135,10 +135,14 @@ class _ChoiceWriter:
         return {"refusal": event.text}
 
     def reasoning_delta(self, event: ev.ReasoningDelta) -> Json:
-        delta: Json = dict.fromkeys(self._reasoning_fields, event.text)
-        if self._detail_template is not None:
-            delta[REASONING_DETAILS] = [detail_with_text(event.text, self._detail_template)]
         self._reasoning_text.write(event.text)
+        return self._reasoning_fields_with(event.text)
+
+    def _reasoning_fields_with(self, text: str) -> Json:
+        """Return this text in each field that the upstream uses for reasoning."""
+        delta: Json = dict.fromkeys(self._reasoning_fields, text)
+        if self._detail_template is not None:
+            delta[REASONING_DETAILS] = [detail_with_text(text, self._detail_template)]
         return delta
 
     def call_start_delta(self, start: ev.CallStart) -> Json:
@@ -228,11 +232,14 @@ class ChatEmitter:
             return None
         role_choices = []
         for choice in chunk.get("choices") or ():
-            if choice["index"] not in self._choices:
-                self._choices[choice["index"]] = _ChoiceWriter(self._options)
+            writer = self._choices.get(choice["index"])
+            if writer is None:
+                writer = self._choices[choice["index"]] = _ChoiceWriter(self._options)
                 if not choice["delta"].get("role"):
                     role = {"role": "assistant", "content": ""}
                     role_choices.append({"index": choice["index"], "delta": role, "finish_reason": None})
+            if not choice["delta"].get("content"):
+                writer.learn_reasoning_fields(choice["delta"])
         return b"".join([*map(self._encode_frame, role_choices), raw]) if role_choices else raw
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
@@ -289,23 +296,29 @@ class ChatEmitter:
 
     def delta_writer(self, index: int, event: StreamedDelta, template: Json | None) -> TextWriter | None:
         choice = self._choices.get(index)
-        delta, collected = choice.delta_template(event) if choice is not None else (b"", None)
-        if not delta:
+        if choice is None:
             return None
-        if template and not _allows_fast_frame(template := unwrap_chunk(template)):
-            return self._rewritten_delta_writer(index, event, template)
-        before, _, after = (_FAST_FRAME % (self._envelope.head, index, delta)).rpartition(b"@@")
-        return DeltaTemplate(before, after, collected).render
+        frame = self._split_frame(index, unwrap_chunk(template) if template else {})
+        pieces, collected = choice.delta_pieces(event)  # with the reasoning fields of the template
+        if frame is None or not pieces:
+            return None
+        first, *middle, last = pieces
+        return DeltaTemplate([frame[0] + first, *middle, last + frame[1]], collected).render
 
-    def _rewritten_delta_writer(self, index: int, event: StreamedDelta, template: Json) -> TextWriter | None:
-        """Return the function for chunks with other fields, such as `logprobs`, which each frame repeats."""
-        if type(event) is ev.ReasoningDelta or _extra_fields(template):
+    def _split_frame(self, index: int, template: Json) -> tuple[bytes, bytes] | None:
+        """Return the bytes of a frame before and after its delta. With a template, the frame repeats its other fields,
+        such as `logprobs`.
+
+        Returns None if only the first of several frames would repeat them.
+        """
+        if not template or _allows_fast_frame(template):
+            before, _, after = (_FAST_FRAME % (self._envelope.head, index, _PLACE)).rpartition(_PLACE)
+            return before, after
+        if _extra_fields(template):
             return None
-        rows = self._choice_rows(
-            index, [msgspec.structs.replace(event, text=_PLACEHOLDER)], _raw_choices(template).get(index, {})
-        )
-        parts = self._encode_frame(rows[0]).split(msgspec.json.encode(_PLACEHOLDER))
-        return DeltaTemplate(parts[0], parts[1], None).render if len(parts) == 2 else None
+        rows = self._choice_rows(index, [ev.TextDelta(_PLACEHOLDER)], _raw_choices(template).get(index, {}))
+        parts = self._encode_frame(rows[0]).split(b'"content":' + msgspec.json.encode(_PLACEHOLDER))
+        return (parts[0], parts[1]) if len(parts) == 2 else None
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:
         """Fast path for the usual case: a single event of a choice that has begun. Returns b"" if it does not apply."""

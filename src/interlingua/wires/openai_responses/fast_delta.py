@@ -106,6 +106,7 @@ class ResponsesRepeatReader:
     __slots__ = ("_delta", "_head", "_items", "_line_ends", "_sequence")
 
     affixes = None
+    are_affixes_exact = True
 
     def __init__(self, items: ItemReader, sequence: EventSequence) -> None:
         self._items = items
@@ -116,7 +117,7 @@ class ResponsesRepeatReader:
         """Number of line ends in the learned event."""
         self._delta: _RepeatedDelta | None = None
 
-    def learn(self, raw: bytes, index: int, delta: StreamedDelta) -> bool:  # noqa: ARG002 (there is one choice only)
+    def learn(self, raw: bytes, index: int, delta: StreamedDelta, *, is_next: bool) -> bool:  # noqa: ARG002
         self._delta = None
         before, separator, data = raw.partition(b"data: ")
         try:
