@@ -169,6 +169,8 @@ def _raise_refusal(message: str) -> NoReturn:
 
 
 def _render_errors() -> tuple[type[Exception], ...]:
+    """Return what the expressions of a template raise."""
     import jinja2
 
-    return (_TemplateRefusal, jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError)
+    python_errors = TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError
+    return (_TemplateRefusal, jinja2.TemplateError, *python_errors)
