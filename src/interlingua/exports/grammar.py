@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
 from interlingua.exports.value_types import ValueType
@@ -137,6 +138,11 @@ class GrammarBuilder:
         """Return a new rule, whose name begins with this one."""
         return self.define(f"{name} {len(self.rules)}", lambda: node)
 
+    def share(self, name: str, node: Node) -> Node:
+        """Return a node for more than one place: a new rule if it has parts, so that they are in the grammar once."""
+        has_parts = isinstance(node, Sequence | Choice | Repeat) and node != EMPTY
+        return self.define_new(name, node) if has_parts else node
+
     def note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
@@ -178,14 +184,11 @@ def _flatten(parts: tuple[Node, ...]) -> Iterator[Node]:
 
 def choice(*options: Node) -> Node:
     """Join alternatives. Equal ones become one, and with the empty text as an alternative the others are optional."""
-    flat: list[Node] = []
-    for option in options:
-        for inner in option.options if isinstance(option, Choice) else (option,):
-            if inner not in flat:
-                flat.append(inner)
+    inner = (option.options if isinstance(option, Choice) else (option,) for option in options)
+    flat = tuple(dict.fromkeys(chain.from_iterable(inner)))
     if EMPTY in flat and len(flat) > 1:
         return optional(choice(*(option for option in flat if option != EMPTY)))
-    return flat[0] if len(flat) == 1 else Choice(tuple(flat))
+    return flat[0] if len(flat) == 1 else Choice(flat)
 
 
 def optional(node: Node) -> Node:

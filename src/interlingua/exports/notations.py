@@ -170,6 +170,7 @@ class LiteralNotation:
         """Return the item, repeated with commas."""
         if most == 0:
             return EMPTY
+        item = self._builder.share(f"{self._name} item", item)
         others = Repeat(sequence(self.comma, item), max(0, least - 1), None if most is None else most - 1)
         items = sequence(item, others)
         return items if least else optional(items)
@@ -200,19 +201,25 @@ def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: Gr
         builder: Receives a rule for what may follow an item, so that the grammar has the size of the items.
         name: The beginning of the names of these rules.
     """
+    if other is not None:
+        other = builder.share(name, other)
     others = EMPTY if other is None else Repeat(sequence(comma, other))
+    first_required = next((n for n, item in enumerate(items) if item.is_required), len(items))
     following: Node = others
     """What may come after an item."""
-    items_or_less: Node = EMPTY if other is None else optional(sequence(other, others))
-    """What may come if no item was written yet."""
+    beginnings: list[Node] = [EMPTY if other is None else optional(sequence(other, others))]
+    """What may come if no item was written yet, from the last item to the first."""
     for n, item in reversed(list(enumerate(items))):
-        started = sequence(item.node, following)
-        items_or_less = started if item.is_required else choice(started, items_or_less)
-        next_item = sequence(comma, item.node)
+        # The first items, up to a required one, can come with or without a comma before them.
+        node = builder.share(name, item.node) if 0 < n <= first_required else item.node
+        if item.is_required:
+            beginnings.clear()
+        beginnings.append(sequence(node, following))
+        next_item = sequence(comma, node)
         following = sequence(next_item if item.is_required else optional(next_item), following)
         if n and not items[n - 1].is_required:
             following = builder.define_new(name, following)
-    return items_or_less
+    return choice(*reversed(beginnings))
 
 
 def json_notation(builder: GrammarBuilder) -> LiteralNotation:
