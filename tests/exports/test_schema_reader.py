@@ -93,6 +93,14 @@ NOTES: list[tuple[Any, str]] = [
         "f: the limit of 'exclusiveMaximum' itself is allowed",
     ),
     ({"allOf": [{"maxLength": 3}, {"maxLength": 5}]}, "f: only one of several 'maxLength' is enforced"),
+    (
+        {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
+        "f: 'maximum' is not enforced: engines read limits as floating-point numbers",
+    ),
+    (
+        {"type": "number", "minimum": -(10**400)},
+        "f: 'minimum' is not enforced: engines read limits as floating-point numbers",
+    ),
     ({"enum": ["a", "bbb"], "maxLength": 2}, "f: 'maxLength' is not enforced beside 'enum' and 'const'"),
     (
         {"properties": {"a": {}}, "additionalProperties": False, "allOf": [{"properties": {"b": {}}}]},

@@ -138,11 +138,6 @@ class GrammarBuilder:
         """Return a new rule, whose name begins with this one."""
         return self.define(f"{name} {len(self.rules)}", lambda: node)
 
-    def share(self, name: str, node: Node) -> Node:
-        """Return a node for more than one place: a new rule if it has parts, so that they are in the grammar once."""
-        has_parts = isinstance(node, Sequence | Choice | Repeat) and node != EMPTY
-        return self.define_new(name, node) if has_parts else node
-
     def note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)

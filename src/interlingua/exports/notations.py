@@ -112,6 +112,14 @@ class LiteralNotation:
             case _:
                 assert_never(type_)
 
+    def inner_value(self, type_: ValueType) -> Node:
+        """Return the grammar of a value inside another one, which may be written in several places."""
+        node = self.value(type_)
+        if not isinstance(type_, Array | Object | Union):
+            return node
+        # In a rule of its own. Otherwise the size of a grammar would double with each level of nested values.
+        return self._builder.define_new(f"{self._name} part", node)
+
     def _any_value(self) -> Node:
         containers = Object((), ANY_VALUE), Array((), ANY_VALUE)
         return self.value(union(String(), Number(), Boolean(), Null(), *containers))
@@ -157,33 +165,29 @@ class LiteralNotation:
         first = type_.first[:most]
         if first:
             most_others = None if most is None else most - len(first)
-            others = [] if type_.item is None else [sequence(self.comma, self.value(type_.item))]
+            others = [] if type_.item is None else [sequence(self.comma, self.inner_value(type_.item))]
             items = sequence(*(Repeat(other, max(0, least - len(first)), most_others) for other in others))
             for n, inner in reversed(list(enumerate(first))):
-                items = sequence(self.comma if n else EMPTY, self.value(inner), items)
+                items = sequence(self.comma if n else EMPTY, self.inner_value(inner), items)
                 items = items if n < least else optional(items)
         else:
-            items = EMPTY if type_.item is None else self._join(self.value(type_.item), least, most)
+            items = EMPTY if type_.item is None else self._join(self.inner_value(type_.item), least, most)
         return sequence(Literal("["), self._space, items, self._space, Literal("]"))
 
     def _join(self, item: Node, least: int, most: int | None) -> Node:
         """Return the item, repeated with commas."""
         if most == 0:
             return EMPTY
-        item = self._builder.share(f"{self._name} item", item)
         others = Repeat(sequence(self.comma, item), max(0, least - 1), None if most is None else most - 1)
         items = sequence(item, others)
         return items if least else optional(items)
 
     def _object(self, type_: Object) -> Node:
-        members = self._writer.ordered_items({member.key: member for member in type_.members})
-        items = [
-            Item(
-                sequence(literal(self._writer.write_key(key)), self._colon, self.value(member.type)), member.is_required
-            )
-            for key, member in members
-        ]
-        other = None if type_.other is None else sequence(self._other_key(), self._colon, self.value(type_.other))
+        items = []
+        for key, member in self._writer.ordered_items({member.key: member for member in type_.members}):
+            value = self.inner_value(member.type)
+            items.append(Item(sequence(literal(self._writer.write_key(key)), self._colon, value), member.is_required))
+        other = None if type_.other is None else sequence(self._other_key(), self._colon, self.inner_value(type_.other))
         inner = separate(items, other, self.comma, self._builder, f"{self._name} members")
         return sequence(Literal("{"), self._space, inner, self._space, Literal("}"))
 
@@ -201,21 +205,16 @@ def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: Gr
         builder: Receives a rule for what may follow an item, so that the grammar has the size of the items.
         name: The beginning of the names of these rules.
     """
-    if other is not None:
-        other = builder.share(name, other)
     others = EMPTY if other is None else Repeat(sequence(comma, other))
-    first_required = next((n for n, item in enumerate(items) if item.is_required), len(items))
     following: Node = others
     """What may come after an item."""
     beginnings: list[Node] = [EMPTY if other is None else optional(sequence(other, others))]
     """What may come if no item was written yet, from the last item to the first."""
     for n, item in reversed(list(enumerate(items))):
-        # The first items, up to a required one, can come with or without a comma before them.
-        node = builder.share(name, item.node) if 0 < n <= first_required else item.node
         if item.is_required:
             beginnings.clear()
-        beginnings.append(sequence(node, following))
-        next_item = sequence(comma, node)
+        beginnings.append(sequence(item.node, following))
+        next_item = sequence(comma, item.node)
         following = sequence(next_item if item.is_required else optional(next_item), following)
         if n and not items[n - 1].is_required:
             following = builder.define_new(name, following)

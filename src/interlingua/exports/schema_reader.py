@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from math import ceil, floor, isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from interlingua.common.schema.resolver import (
     ANY_TYPE,
@@ -23,6 +23,7 @@ from interlingua.common.schema.resolver import (
 from interlingua.errors import NotExpressible
 from interlingua.exports.value_types import (
     ANY_VALUE,
+    MAX_EXACT_INTEGER,
     NO_VALUE,
     Array,
     Boolean,
@@ -207,6 +208,9 @@ class _SchemaReader:
         if is_integer:
             above = None if above is None else floor(above) + 1
             below = None if below is None else ceil(below) - 1
+        for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+            if _is_number(schema.get(keyword)) and _read_limit(schema, keyword) is None:
+                self._note(path, f"{keyword!r} is not enforced: engines read limits as floating-point numbers")
         for keyword in ("exclusiveMinimum", "exclusiveMaximum"):
             if schema.get(keyword) is True or (not is_integer and _read_limit(schema, keyword) is not None):
                 self._note(path, f"the limit of {keyword!r} itself is allowed")
@@ -272,8 +276,13 @@ def _tighter(choose: Callable[..., float], *limits: float | None) -> float | Non
 
 
 def _read_limit(schema: Mapping[str, Any], keyword: str) -> float | None:
+    """Return a limit of numbers; None if there is none, or if it is so large that engines would round or refuse it."""
     value = schema.get(keyword)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else None
+    return value if _is_number(value) and abs(value) < MAX_EXACT_INTEGER else None
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))
 
 
 def _read_count(schema: Mapping[str, Any], keyword: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "ANY_VALUE",
+    "MAX_EXACT_INTEGER",
     "NO_VALUE",
     "AnyValue",
     "Array",
@@ -113,6 +114,8 @@ class Reference:
 PlainType: TypeAlias = AnyValue | Null | Boolean | Number | String | Constant | Array | Object
 ValueType: TypeAlias = PlainType | Union | Reference
 
+MAX_EXACT_INTEGER = 2**53
+"""Up to here, engines that read a schema's numbers as floating-point numbers do not round integers."""
 ANY_VALUE = AnyValue()
 NO_VALUE = Union(())
 

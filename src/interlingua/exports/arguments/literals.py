@@ -42,7 +42,7 @@ class LiteralArguments:
         return separate(items, other, self._notation.comma, self._builder, "params")
 
     def _param(self, key: Node, type_: ValueType) -> Node:
-        value = self._quoted_value(type_) if self._values_are_text else self._notation.value(type_)
+        value = self._quoted_value(type_) if self._values_are_text else self._notation.inner_value(type_)
         return sequence(key, literal(self._separator), value)
 
     def _quoted_value(self, type_: ValueType) -> Node:

@@ -22,6 +22,7 @@ from interlingua.exports.grammar import (
     Chars,
     Choice,
     Grammar,
+    GrammarBuilder,
     Json,
     Literal,
     Node,
@@ -33,7 +34,8 @@ from interlingua.exports.grammar import (
     literal,
     sequence,
 )
-from interlingua.exports.schema_writer import write_schema
+from interlingua.exports.notations import json_notation
+from interlingua.exports.schema_writer import has_exact_schema, write_schema
 
 __all__ = ["write_lark"]
 
@@ -41,9 +43,9 @@ MakeNode: TypeAlias = Callable[[], Node]
 """Returns a node that only some of its receivers need."""
 
 ANY_TEXT = "(?s:.*)"
-MAX_PATTERN_CHARS = 2000
-MAX_RULES_IN_PATTERN = 20
-"""Maximum length of one regular expression, which could double with each level of a schema, and maximum depth."""
+MAX_PATTERN_CHARS = 100_000
+MAX_RULES_IN_PATTERN = 50
+"""Maximum length and depth of the regular expression of a rule. The length can double with each level of a schema."""
 OTHER_FORMATS = "use the format structural-tag or gbnf"
 
 
@@ -58,7 +60,10 @@ def write_lark(grammar: Grammar) -> str:
 
 class _LarkWriter:
     def __init__(self, rules: Mapping[str, Node]) -> None:
-        self._rules = {name: _move_into_choices(node) for name, node in rules.items()}
+        self._builder = GrammarBuilder()
+        self._rules = self._builder.rules
+        self._rules |= {name: _move_into_choices(node) for name, node in rules.items()}
+        self._json = json_notation(self._builder)
         self._rules_with_text = self._find_rules_with_text()
         self._patterns: dict[str, str | None] = {}  # by the name of a rule
         self._depth = 0  # of rules inside each other in a pattern
@@ -144,16 +149,19 @@ class _LarkWriter:
 
         The lexer reads the longer literal, and does not come back if it fails.
         """
-        firsts = [option.parts for option in options if isinstance(option, Sequence)]
-        texts = [
-            (first.text, trigger)
-            for first, second, *others in (parts for parts in firsts if len(parts) > 1)
-            if isinstance(first, Literal) and isinstance(second, Text)
-            for trigger in self._triggers(second, sequence(*others))
-        ]
-        literals = [parts[0].text for parts in firsts if isinstance(parts[0], Literal)]
-        if any(text.startswith(before + trigger[:1]) for before, trigger in texts for text in literals):
+        texts: list[str] = []
+        rests: dict[str, list[Node]] = {}
+        for first, *others in (option.parts for option in options if isinstance(option, Sequence)):
+            if not isinstance(first, Literal):
+                continue
+            rests.setdefault(first.text, []).append(sequence(*others))
+            if others and isinstance(others[0], Text):
+                triggers = self._triggers(others[0], sequence(*others[1:]))
+                texts += (first.text + trigger[:1] for trigger in triggers)
+        if any(text.startswith(tuple(texts)) for text in rests):
             raise NotExpressible("text that may end like another notation of it begins", OTHER_FORMATS)
+        for nodes in rests.values():
+            self._check_alternatives(nodes)
 
     def _first_nodes(self, node: Node, following: MakeNode) -> Iterator[tuple[Node, MakeNode]]:
         """Yield the literals and texts that a node can begin with, each with what follows it."""
@@ -278,6 +286,8 @@ class _LarkWriter:
         match node:
             case Literal(text):
                 return _quote(text)
+            case Json(type_) if not has_exact_schema(type_):
+                return self._expression(self._json.value(type_))
             case Json(type_):
                 return f"%json {json.dumps(write_schema(type_), ensure_ascii=False)}"
             case Sequence():
@@ -293,7 +303,8 @@ class _LarkWriter:
                 raise AssertionError(node)
 
     def _closed_repeat(self, node: Repeat) -> str:
-        item = self._expression(node.item)
+        # A composite item has a rule of its own, because llguidance limits the depth of parentheses.
+        item = self._rule(node.item) if isinstance(node.item, Sequence | Choice) else self._expression(node.item)
         if not node.separator:
             return f"({item}){_count(node.min, node.max)}"
         others = Repeat(sequence(literal(node.separator), node.item), max(0, node.min - 1), _less_one(node.max))
@@ -302,10 +313,6 @@ class _LarkWriter:
 
     def _regex(self, node: Node) -> str | None:
         """Return a node as a regular expression; None if it is not regular, or if the expression is too long."""
-        pattern = self._unlimited_regex(node)
-        return None if pattern is None or len(pattern) > MAX_PATTERN_CHARS else pattern
-
-    def _unlimited_regex(self, node: Node) -> str | None:
         match node:
             case Literal(text):
                 return _escape(text)
@@ -330,8 +337,9 @@ class _LarkWriter:
         if name not in self._patterns and self._depth < MAX_RULES_IN_PATTERN:
             self._patterns[name] = None  # of a rule that contains itself
             self._depth += 1
-            self._patterns[name] = self._regex(self._rules[name])
+            pattern = self._regex(self._rules[name])
             self._depth -= 1
+            self._patterns[name] = None if pattern is None or len(pattern) > MAX_PATTERN_CHARS else pattern
         return self._patterns.get(name)
 
 
