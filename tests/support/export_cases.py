@@ -376,8 +376,12 @@ def find_problems(
 
 
 def unenforced(notes: Iterable[str]) -> list[str]:
-    """Return the notes without those that only name tools whose params are free."""
-    return [note for note in notes if not note.endswith("does not declare are possible")]
+    """Return the notes without those that only name tools whose params are free, or the suffix of tags."""
+    return [
+        note
+        for note in notes
+        if not note.endswith("does not declare are possible") and not note.startswith("tags have the suffix")
+    ]
 
 
 def quotes_markup(reply: Reply, dialect: il.Dialect) -> bool:
