@@ -20,7 +20,16 @@ from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.suffixes import add_suffix, find_suffix
 
-__all__ = ["DIALECT_VARIABLE", "CallDelta", "Delta", "ReplyStream", "choose_dialect", "find_call_ids", "find_prefill"]
+__all__ = [
+    "DIALECT_VARIABLE",
+    "CallDelta",
+    "Delta",
+    "ReplyStream",
+    "as_json",
+    "choose_dialect",
+    "find_call_ids",
+    "find_prefill",
+]
 
 DIALECT_VARIABLE = "INTERLINGUA_DIALECT"
 """Environment variable with the dialect of the engine's model: a name, `detect`, or the path of a YAML file."""
@@ -60,6 +69,11 @@ def _begun_marker(prompt: str, dialect: Dialect) -> str:
     markers = (*openers, *(span.open for span in (*dialect.thinking, *dialect.text)))
     begun = (marker[:length] for marker in markers for length in range(1, len(marker) + 1))
     return max((text for text in begun if text.strip() and prompt.endswith(text)), key=len, default="")
+
+
+def as_json(value: Any) -> Any:
+    """Return a model of pydantic as JSON values, without fields that are None. Any other value stays as it is."""
+    return value.model_dump(exclude_none=True) if hasattr(value, "model_dump") else value
 
 
 def find_call_ids(messages: Iterable[Any]) -> set[str]:
