@@ -38,7 +38,7 @@ from interlingua.exports.value_types import (
 )
 from interlingua.parsing.shapes.literals.writer import LiteralWriter
 
-__all__ = ["DIGITS", "KEY", "Item", "LiteralNotation", "json_notation", "separate"]
+__all__ = ["DIGITS", "KEY", "Item", "LiteralNotation", "json_notation", "note_other_keys", "separate"]
 
 MAX_REPEATS = 512
 """Largest number of repetitions that a grammar counts. Engines compile a state for each of them."""
@@ -187,12 +187,19 @@ class LiteralNotation:
         for key, member in self._writer.ordered_items({member.key: member for member in type_.members}):
             value = self.inner_value(member.type)
             items.append(Item(sequence(literal(self._writer.write_key(key)), self._colon, value), member.is_required))
+        note_other_keys(type_, self._builder)
         other = None if type_.other is None else sequence(self._other_key(), self._colon, self.inner_value(type_.other))
         inner = separate(items, other, self.comma, self._builder, f"{self._name} members")
         return sequence(Literal("{"), self._space, inner, self._space, Literal("}"))
 
     def _other_key(self) -> Node:
         return self._string(String()) if self._writer.escapes else KEY
+
+
+def note_other_keys(type_: Object, builder: GrammarBuilder) -> None:
+    """Note that a grammar cannot tell declared keys from others, where others are possible."""
+    if type_.other is not None and any(member.type != type_.other for member in type_.members):
+        builder.note("where undeclared keys are possible, a declared key may have any of their values")
 
 
 def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: GrammarBuilder, name: str) -> Node:

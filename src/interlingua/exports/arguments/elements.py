@@ -24,7 +24,7 @@ from interlingua.exports.grammar import (
     sequence,
     text_without,
 )
-from interlingua.exports.notations import KEY
+from interlingua.exports.notations import KEY, note_other_keys
 from interlingua.exports.value_types import (
     ANY_VALUE,
     AnyValue,
@@ -96,6 +96,7 @@ class ElementArguments:
                     "an object whose keys the schema does not declare: each key is in the opening and the closing tag",
                     "declare the properties of all objects, or set additionalProperties to false",
                 )
+            note_other_keys(type_, self._builder)
             elements.append(Repeat(sequence(gap, self._element(UNDECLARED, writer_of(SAMPLE_KEY), type_.other))))
         return sequence(*elements)
 
