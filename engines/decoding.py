@@ -20,14 +20,15 @@ from engines.judge import Judge
 from engines.reply_check import TOOLS, find_problems
 from interlingua.core.reply import Call, Reply
 from interlingua.errors import NotExpressible
+from interlingua.parsing.shapes.channels.grammar import Channels
 
 __all__ = ["Outcome", "decode_all", "load_outcomes"]
 
 RESULTS = FOLDER / "results"
-MAX_TOKENS = 300
+MAX_TOKENS = 500
 BATCH = 250
 """Replies after which progress is printed."""
-SAMPLE_TEXT = "sample"
+SAMPLE_TEXT, SAMPLE_ID = "sample", "call_0"
 
 
 @dataclass
@@ -111,10 +112,11 @@ def _prefill(tag: BuiltinTag, dialect: il.Dialect) -> str:
 
 
 def endings_of(dialect: il.Dialect) -> list[str]:
-    """Return how thinking and a call end: the text after the thinking and after a value."""
-    sample = Reply(parts=[Call("call_0", "get_weather", json.dumps({"city": SAMPLE_TEXT}))])
-    end_of_call = il.render(sample, dialect).partition(SAMPLE_TEXT)[2]
-    return [text.strip() for text in (end_of_call, *(span.close for span in dialect.thinking))]
+    """Return how thinking and a call end: the text after the thinking, and after a value and an id."""
+    sample = Reply(parts=[Call(SAMPLE_ID, "get_weather", json.dumps({"city": SAMPLE_TEXT}))])
+    end_of_call = il.render(sample, dialect).partition(SAMPLE_TEXT)[2].split(SAMPLE_ID)
+    thinking = (dialect.shape.thinking,) if isinstance(dialect.shape, Channels) else dialect.thinking
+    return [*end_of_call, *(span.close for span in thinking)]
 
 
 def _decode_batch(

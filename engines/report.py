@@ -116,9 +116,10 @@ def _summary(outcomes: list[Outcome]) -> str:
     def total(kind: str, chosen: list[Outcome]) -> str:
         replies, ended = sum(one.replies for one in chosen), sum(one.ended for one in chosen)
         right, right_and_ended = sum(one.right for one in chosen), sum(one.right_and_ended for one in chosen)
+        cut = f", and {right - right_and_ended:,} of {replies - ended:,} that were cut off" if replies > ended else ""
         return (
             f"- {kind}, {len({one.dialect for one in chosen})} dialects: {right_and_ended:,} of {ended:,} ended replies"
-            f" are right, and {right - right_and_ended:,} of {replies - ended:,} that were cut off"
+            f" are right{cut}"
         )
 
     ours = [one for one in outcomes if one.grammar == "ours"]
@@ -126,6 +127,11 @@ def _summary(outcomes: list[Outcome]) -> str:
     builtin = [one for one in outcomes if one.grammar not in ("ours", "none")]
     lines = [total("exported grammars", ours)]
     lines += [total("xgrammar's built-in tags", builtin)] if builtin else []
+    lines += [
+        f"- wrong under `{one.grammar}`: {one.replies - one.right:,}, such as: {one.problems[0]}"
+        for one in (*ours, *builtin)
+        if one.problems
+    ]
     lines += [total("unconstrained", free)] if free else []
     return "\n".join(lines)
 

@@ -34,6 +34,7 @@ __all__ = [
 OURS = ("interlingua", "interlingua")
 BUILT_IN_PARSERS: dict[str, tuple[str, str | None]] = {
     "apertus": ("apertus", None),
+    "cohere": ("cohere_command3", "cohere_command3"),
     "deepseek_v3": ("deepseek_v3", "deepseek_r1"),
     "deepseek_v31": ("deepseek_v31", "deepseek_v3"),
     "deepseek_v32": ("deepseek_v32", "deepseek_v3"),
@@ -64,12 +65,16 @@ BUILT_IN_PARSERS: dict[str, tuple[str, str | None]] = {
     "minimax_m3": ("minimax_m3", "minimax_m3"),
     "mistral_v11": ("mistral", "mistral"),
     "mistral_v13": ("mistral", "mistral"),
+    "mistral_v3": ("mistral", "mistral"),
+    "muse": ("muse_glimmer", "muse_glimmer"),
     "olmo3": ("olmo3", "olmo3"),
     "phi4": ("phi4_mini_json", None),
+    "plamo3": ("plamo3", "plamo3"),
     "pythonic": ("pythonic", None),
     "qwen3_coder": ("qwen3_coder", "qwen3"),
     "seed_oss": ("seed_oss", "seed_oss"),
     "step3": ("step3", "step3"),
+    "tool_calls_array": ("jamba", None),
     "xlam": ("xlam", None),
 }
 """vLLM's own tool parser and reasoning parser for a dialect."""
@@ -227,7 +232,7 @@ def _table(version: str) -> Iterator[str]:
     with open_judge(version) as judge:
         for dialect in dialect_names():
             row = f"| `{dialect}` | {_count(judge, dialect, OURS, all_ours).cells_with_texts()}"
-            built_in = BUILT_IN_PARSERS.get(dialect)
+            built_in = _built_in_parsers(judge, dialect)
             if built_in is not None:
                 names = ", ".join(f"`{name}`" for name in built_in if name)
                 row += f" {names} | {_count(judge, dialect, built_in, all_theirs).cells()}"
@@ -236,6 +241,14 @@ def _table(version: str) -> Iterator[str]:
             print(f"vLLM {version}: {row}", file=sys.stderr)
             yield row
     yield f"| all | {all_ours.cells_with_texts()} on {all_theirs.texts} texts | {all_theirs.cells()}\n"
+
+
+def _built_in_parsers(judge: Judge, dialect: str) -> tuple[str, str | None] | None:
+    """Return vLLM's parsers for a dialect; None if this release has none."""
+    names = BUILT_IN_PARSERS.get(dialect)
+    if names is None or not judge.ask(do="has_parsers", tool_parser=names[0], reasoning_parser=names[1]):
+        return None
+    return names
 
 
 def _count(judge: Judge, dialect: str, parsers: tuple[str, str | None], total: Counts) -> Counts:

@@ -32,6 +32,15 @@ def load(release: str) -> str:
     return str(vllm.__version__)
 
 
+def has_parsers(*, tool_parser: str, reasoning_parser: str | None) -> bool:
+    """Return whether this release has both parsers."""
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tool_parsers import ToolParserManager
+
+    names = ToolParserManager.list_registered(), ReasoningParserManager.list_registered()
+    return tool_parser in names[0] and reasoning_parser in (None, *names[1])
+
+
 @lru_cache(maxsize=4)
 def make_tokenizer(markers: tuple[str, ...], samples: tuple[str, ...]) -> Any:
     """Return a byte-level tokenizer that has learned these samples and has one token for each marker."""
@@ -177,4 +186,4 @@ def add_delta(reply: dict[str, Any], delta: Any) -> None:
 
 
 if __name__ == "__main__":
-    answer_requests(load=load, read=read, constrain=constrain, import_file=import_file)
+    answer_requests(load=load, has_parsers=has_parsers, read=read, constrain=constrain, import_file=import_file)

@@ -302,10 +302,6 @@ NOT_GUESSED = {"cohere_cmd5", "functionary_v32", "minimax_m3", "muse", "step3"}
 """Their format cannot be derived from one turn, or has no shape of its own."""
 
 
-TAG_DIFFERS = {"cohere"}
-"""The white space between calls is not derived, so that the tag has other white space than the template."""
-
-
 def probe_result_for(dialect: il.Dialect) -> ProbeResult:
     """Return a turn as the chat template of this dialect's model would render it."""
     ids = CALL_ID_SETS[1] if dialect is KIMI else CALL_ID_SETS[0]
@@ -354,6 +350,12 @@ ONE_CALL = """{{ messages[-1].content }}
 TEXT_ARGS = """{% for call in messages[-1].tool_calls or [] -%}
 [[{{ call.function.name }}]]{{ '' + call.function.arguments }}
 {%- endfor %}"""
+BARE_CALL = """{% for message in messages %}<|{{ message.role }}|>
+{%- if not message.tool_calls %}{{ message.content }}
+{%- elif message.tool_calls | length > 1 %}{{ raise_exception('one call at a time') }}
+{%- else %}{"name": "{{ message.tool_calls[0].function.name }}", "parameters":
+{{- message.tool_calls[0].function.arguments | tojson }}}{% endif %}<|end|>{% endfor %}
+{%- if add_generation_prompt %}<|assistant|>{% endif %}"""
 NO_TEXT = """{{ 'Q: ' + messages[0].content }}{% if messages[1] %}
 {%- if messages[1].content and messages[1].tool_calls %}{{ raise_exception('no text') }}{% endif -%}
 {%- for call in messages[1].tool_calls or [] %}<f={{ call.function.name }}>{{ call.function.arguments | tojson }}</f>
@@ -361,6 +363,7 @@ NO_TEXT = """{{ 'Q: ' + messages[0].content }}{% if messages[1] %}
 MARKED = NO_TEXT.replace("<f=", "{% generation %}<f=").replace("</f>", "</f>{% endgeneration %}")
 TOLERANT = {
     "one call": (ONE_CALL, 1),
+    "one call without markers": (BARE_CALL, 1),
     "arguments as text": (TEXT_ARGS, 2),
     "no text beside calls": (NO_TEXT, 2),
     "what the model writes is marked": (MARKED, 2),
@@ -370,8 +373,44 @@ TOLERANT = {
 @pytest.mark.parametrize(("template", "calls"), TOLERANT.values(), ids=TOLERANT)
 def test_draft_from_templates_with_restrictions(cli: Cli, template: str, calls: int) -> None:
     result = cli("dialects", "draft", "-", stdin=template)
-    assert result.err.splitlines()[1] == f"the draft parses what the template renders: {calls} of {calls} calls", result
+    assert result.err.splitlines()[1:3] == [
+        f"the draft parses what the template renders: {calls} of {calls} calls",
+        "its structural tag accepts what the template renders",
+    ]
     assert "# DRAFT: " in result.out
+
+
+NUMBERED_CALLS = """{% for message in messages %}<|{{ message.role }}|>
+{%- if message.tool_calls %}<|think|>{{ message.reasoning_content }}<|/think|><|calls|>[
+{%- for call in message.tool_calls %}{"id": "{{ loop.index0 }}", "tool": "{{ call.function.name }}", "parameters":
+{{- call.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]<|/calls|>
+{%- else %}<|text|>{{ message.content }}<|/text|>{% endif %}<|end|>{% endfor %}
+{%- if add_generation_prompt %}<|assistant|>{% endif %}"""
+
+
+def test_draft_from_numbered_calls_and_marked_text(cli: Cli) -> None:
+    """As Cohere's template: calls are numbered, and markers are around text only in turns without calls."""
+    result = cli("dialects", "draft", "-", stdin=NUMBERED_CALLS)
+    assert result.err.splitlines()[2] == "its structural tag accepts what the template renders"
+    dialect = il.load_dialect(result.out)
+    assert isinstance(dialect.shape, JsonEnvelope)
+    assert dialect.shape.call == '{"id": "$number", "tool": $name, "parameters":$args}'
+    assert (dialect.shape.close, dialect.noise) == (("<|/calls|>",), ("<|end|>",))
+    assert dialect.text == (il.Span("<|text|>", "<|/text|>"),)
+
+
+CHANNEL_OF_PLAIN_TEXT = """{% for message in messages %}<|start|>{{ message.role }}
+{%- if message.tool_calls %}{{ message.content }}
+{%- for call in message.tool_calls %}<call>{{ call.function | tojson }}</call>{% endfor %}
+{%- else %}<|channel|>final<|message|>{{ message.content }}{% endif %}<|end|>{% endfor %}
+{%- if add_generation_prompt %}<|start|>assistant{% endif %}"""
+
+
+def test_draft_that_leaves_markup_in_the_text_of_a_turn_without_calls(cli: Cli) -> None:
+    """As in harmony's template, only a turn without calls has these markers."""
+    result = cli("dialects", "draft", "-", stdin=CHANNEL_OF_PLAIN_TEXT)
+    assert result.status == 1
+    assert "which was parsed as '<|channel|>final<|message|>Let me look that up.'\n" in result.err
 
 
 FAILS = {
@@ -423,7 +462,7 @@ def test_draft_writes_structural_tag(cli: Cli, tmp_path: Path) -> None:
 def test_structural_tags_of_drafts_accept_what_templates_render(dialect: il.Dialect) -> None:
     guess = guess_dialect(probe_result_for(dialect))
     proposal = propose_tag(with_sample(guess.build_dialect("x")), guess)
-    assert (proposal.tag is None) == bool(proposal.problem) == (dialect.name in TAG_DIFFERS), proposal.problem
+    assert (proposal.tag is None, proposal.problem) == (False, "")
 
 
 def test_structural_tag_that_refuses_the_rendering_is_not_written(

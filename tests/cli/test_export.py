@@ -48,6 +48,7 @@ def test_what_is_not_enforced_is_a_note(tmp_path: Path, capsys: pytest.CaptureFi
             "error: --tool-choice names 'nwo', which",
         ),
         (["response-template", "--dialect", "pythonic"], 1, "error: calls of the shape pythonic"),
+        (["json", "--model", "a/b"], 2, "error: no dialect is known for the model 'a/b'\nhint: add --dialect NAME"),
         (["structural-tag", "--dialect", "hermes", "--tools", "TOOLS", "--prefill", "<tool_cal"], 1, "error: "),
     ],
 )

@@ -236,3 +236,13 @@ def test_hostile_tools_that_no_dialect_can_carry() -> None:
         "a reference to itself",
         "a required member of its own type",
     ]
+
+
+def test_tags_have_the_suffix_of_the_prefill() -> None:
+    dialect = find_dialect("hy4")
+    prompted = describe_reply(dialect, TOOLS, "now", prefill="<think:0a1b>")
+    call = "<tool_calls:0a1b><tool_call:0a1b>now</tool_call:0a1b></tool_calls:0a1b>"
+    assert (Matcher(prompted.grammar).accepts(f"Hm.</think:0a1b>{call}"), prompted.notes) == (True, ())
+    assert describe_reply(dialect, TOOLS, "now").notes == (
+        "tags have the suffix ':6124c78e'; for another one, pass a prefill that has it",
+    )

@@ -47,6 +47,15 @@ TYPES: list[tuple[Any, ValueType]] = [
     ({"anyOf": [{"type": "string"}, {}]}, ANY_VALUE),
     ({"type": "string", "anyOf": [{"maxLength": 3}, {"minLength": 7}]}, Union((String(0, 3), String(7)))),
     ({"allOf": [{"type": "string"}, {"maxLength": 3}]}, String(0, 3)),
+    (
+        {"allOf": [{"properties": {"b": {"type": "null"}}}, {"properties": {"a": {"type": "null"}}}]},
+        Object((Member("b", Null(), False), Member("a", Null(), False)), None),
+    ),
+    (
+        {"properties": {"a": {"minLength": 2}}, "allOf": [{"properties": {"a": {"type": "string", "maxLength": 3}}}]},
+        Object((Member("a", String(2, 3), False),), None),
+    ),
+    ({"properties": {"a": {"allOf": [{"type": "null"}, False]}}}, Object((), None)),
     ({"items": {"type": "string"}}, Array((), String())),
     ({"type": "array", "prefixItems": [{"type": "null"}], "items": False}, Array((Null(),), None)),
     ({"type": "array", "items": [{"type": "null"}], "additionalItems": False}, Array((Null(),), None)),
@@ -84,6 +93,19 @@ NOTES: list[tuple[Any, str]] = [
         "f: the limit of 'exclusiveMaximum' itself is allowed",
     ),
     ({"allOf": [{"maxLength": 3}, {"maxLength": 5}]}, "f: only one of several 'maxLength' is enforced"),
+    (
+        {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
+        "f: 'maximum' is not enforced: engines read limits as floating-point numbers",
+    ),
+    (
+        {"type": "number", "minimum": -(10**400)},
+        "f: 'minimum' is not enforced: engines read limits as floating-point numbers",
+    ),
+    ({"enum": ["a", "bbb"], "maxLength": 2}, "f: 'maxLength' is not enforced beside 'enum' and 'const'"),
+    (
+        {"properties": {"a": {}}, "additionalProperties": False, "allOf": [{"properties": {"b": {}}}]},
+        "f: 'additionalProperties' applies to all parts of 'allOf' together",
+    ),
 ]
 
 

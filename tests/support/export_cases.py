@@ -79,6 +79,11 @@ CHOICES: dict[str, Any] = {
     "none": "none",
 }
 
+
+def nested_arrays(depth: int) -> dict[str, Any]:
+    return {"type": "array", "items": nested_arrays(depth - 1)} if depth else {"type": "integer"}
+
+
 HOSTILE_TOOLS: dict[str, dict[str, Any]] = {
     "no schema": {"type": "function", "function": {"name": "f"}},
     "an empty schema": function("f", {}),
@@ -104,8 +109,26 @@ HOSTILE_TOOLS: dict[str, dict[str, Any]] = {
     "types in Python's words": function(
         "f", closed({"a": {"type": "str"}, "b": {"type": "int"}, "c": {"type": "list"}})
     ),
+    "arrays in arrays": function("f", closed({"a": nested_arrays(20)})),
+    "params of two notations": function("f", closed({"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}})),
+    "arrays of strings or of integers": function(
+        "f",
+        closed(
+            {
+                "a": {
+                    "anyOf": [
+                        {"type": "array", "items": {"type": "string"}},
+                        {"type": "array", "items": {"type": "integer"}},
+                        {"type": "string"},
+                    ]
+                }
+            }
+        ),
+    ),
+    "a long enum": function("f", closed({"a": {"enum": [f"value-{n}" for n in range(3000)]}}, "a")),
     "nullable": function("f", closed({"a": {"type": "string", "nullable": True}, "b": {"type": ["integer", "null"]}})),
     "an enum of all types": function("f", closed({"a": {"enum": ["x", 1, 1.5, True, None, [1], {"k": "v"}]}}, "a")),
+    "an enum of numbers": function("f", closed({"a": {"enum": [0.1, -0.5, 2**53 + 1, 2**64, 10**30, 7]}}, "a")),
     "an enum that looks like markup": function("f", closed({"a": {"enum": ["</a>", "<b>", '"', "\\", "\n", ""]}}, "a")),
     "constants": function("f", closed({"a": {"const": "x"}, "b": {"const": 7}}, "a", "b")),
     "limits": function(
@@ -117,6 +140,15 @@ HOSTILE_TOOLS: dict[str, dict[str, Any]] = {
                 "c": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3},
             },
             "c",
+        ),
+    ),
+    "limits beyond exact numbers": function(
+        "f",
+        closed(
+            {
+                "a": {"type": "integer", "minimum": -(2**63), "maximum": 2**64 - 1},
+                "b": {"type": "number", "maximum": 1e300, "exclusiveMinimum": -(10**400)},
+            }
         ),
     ),
     "a tuple": function(
@@ -344,8 +376,12 @@ def find_problems(
 
 
 def unenforced(notes: Iterable[str]) -> list[str]:
-    """Return the notes without those that only name tools whose params are free."""
-    return [note for note in notes if not note.endswith("does not declare are possible")]
+    """Return the notes without those that only name tools whose params are free, or the suffix of tags."""
+    return [
+        note
+        for note in notes
+        if not note.endswith("does not declare are possible") and not note.startswith("tags have the suffix")
+    ]
 
 
 def quotes_markup(reply: Reply, dialect: il.Dialect) -> bool:

@@ -7,6 +7,7 @@ import sys
 
 import interlingua as il
 from interlingua.cli.common import console, options
+from interlingua.dialects.registry import STANDARD_DIALECT
 from interlingua.errors import UsageError
 from interlingua.exports.exporter import DESCRIPTION_FORMATS, FORMATS, GRAMMAR_FORMATS
 
@@ -62,6 +63,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     dialect, tools = options.dialect_from_args(args), options.load_tools(args.tools)
+    if dialect is STANDARD_DIALECT and args.dialect == options.AUTO:
+        raise UsageError(
+            f"no dialect is known for the model {args.model!r:.80}",
+            "add --dialect NAME; `interlingua dialects` lists them",
+        )
     if args.format in GRAMMAR_FORMATS and tools is None and args.tool_choice != "none":
         raise UsageError(f"{args.format} needs --tools: it contains their names and params", "pass the request's tools")
     exported = il.export(

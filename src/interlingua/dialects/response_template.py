@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from interlingua.common.schema.resolver import as_list, as_mapping
+from interlingua.dialects.validation import check_dialect
 from interlingua.errors import BadInput, InterlinguaError
 from interlingua.parsing.dialect import Dialect, Shape, Span
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
@@ -87,9 +88,15 @@ def dialect_from_template(config: Mapping[str, Any], source_name: str) -> Dialec
         BadInput: The template contains something that no dialect can express.
     """
     try:
-        return _read_template(as_mapping(config[TEMPLATE_KEY]))
+        dialect = _read_template(as_mapping(config[TEMPLATE_KEY]))
     except InterlinguaError as error:
         raise BadInput(f"{source_name}: {TEMPLATE_KEY}: {error}", error.hint or HINT) from error
+    check_dialect(dialect, source_name)
+    openers = dialect.grammar.openers if dialect.grammar else ()
+    if any(span.open.startswith(openers) for span in (*dialect.thinking, *dialect.text)):
+        problem = "thinking or text begins like a call: messages with headers"
+        raise BadInput(f"{source_name}: {TEMPLATE_KEY}: {problem}", HINT)
+    return dialect
 
 
 def _read_template(template: Mapping[str, Any]) -> Dialect:
@@ -99,7 +106,7 @@ def _read_template(template: Mapping[str, Any]) -> Dialect:
         raise BadInput("it has no field tool_calls", HINT)
     thinking = next((fields[name] for name in THINKING_FIELDS if name in fields), {})
     text = _spans(content) if "open" in content else ()
-    dialect = Dialect(
+    return Dialect(
         name="response_template",
         summary="read from a response template",
         shape=_read_calls(calls),
@@ -109,10 +116,6 @@ def _read_template(template: Mapping[str, Any]) -> Dialect:
         special_tokens=False,
         trim="\n",
     )
-    openers = dialect.grammar.openers if dialect.grammar else ()
-    if any(span.open.startswith(openers) for span in (*dialect.thinking, *text)):
-        raise BadInput("thinking or text begins like a call: messages with headers", HINT)
-    return dialect
 
 
 def _spans(field: Mapping[str, Any]) -> tuple[Span, ...]:
@@ -169,9 +172,18 @@ def _placeholder(value: object, key: str) -> str:
 
 
 def _read_framed(field: Mapping[str, Any]) -> FramedJson:
-    head = _read_pattern(str(field.get("open_pattern", "")))
+    head = _read_head(field)
     open_, header = _split_header(head)
     return FramedJson(open=(open_,), header=(header,), args=(head.texts[-1],), close=_closers(field) or ("",))
+
+
+def _read_head(field: Mapping[str, Any], following: str = "") -> _Pattern:
+    """Read the pattern of the text before the arguments. `following` is what it may look at behind that text."""
+    pattern = str(field.get("open_pattern", "")).removesuffix(following)
+    head = _read_pattern(pattern)
+    if "name" not in head.values:
+        raise BadInput(f"tool_calls: the open_pattern {pattern!r} has no group `name`", HINT)
+    return head
 
 
 def _split_header(head: _Pattern) -> tuple[str, str]:
@@ -185,9 +197,8 @@ def _split_header(head: _Pattern) -> tuple[str, str]:
 
 
 def _read_literals(field: Mapping[str, Any], arguments: Mapping[str, Any]) -> Literals:
-    head = _read_pattern(str(field.get("open_pattern", "")).removesuffix(r"(?=\{)"))
-    open_, header = _split_header(head)
-    quote = str(as_list(as_list(arguments["string_delims"])[0])[0])
+    open_, header = _split_header(_read_head(field, r"(?=\{)"))
+    quote = _first_text(arguments["string_delims"])
     return Literals(
         open=open_, close="".join(_closers(field)), quote=quote, prefix=header.removesuffix("{name}"), quoted="typed"
     )
@@ -202,6 +213,8 @@ def _read_tagged(field: Mapping[str, Any], tag_pattern: str) -> TaggedParams:
     closers = re.findall(r"<[^<>]*>", "".join(_closers(field)))
     if section and len(closers) == 1:  # a template needs only the last of the closing tags
         closers.insert(0, f"</{''.join(re.findall(r'[a-zA-Z:_]+', call_open)[:1])}>")
+    if section and len(closers) < 2:
+        raise BadInput(f"tool_calls: no closing tag for {section!r}", HINT)
     before_key, after_key, after_value = param.texts
     end, bracket, value_open = after_key.partition(">")
     gap = "\n" if head.has_space else ""
@@ -215,6 +228,15 @@ def _read_tagged(field: Mapping[str, Any], tag_pattern: str) -> TaggedParams:
         call_gap=gap,
         param_gap=gap,
     )
+
+
+def _first_text(delimiters: object) -> str:
+    """Return the opening mark of the first pair of `string_delims`."""
+    match delimiters:
+        case [[str(quote), *_], *_]:
+            return quote
+        case _:
+            raise BadInput(f"tool_calls: string_delims is {delimiters!r}", HINT)
 
 
 def _tag(before: str, after: str, close: str) -> Tag:

@@ -75,9 +75,7 @@ def _read_text(text: str, source_name: str) -> Dialect:
     config = read_full_object(text) if text.lstrip().startswith("{") and TEMPLATE_KEY in text else None
     if config is None or TEMPLATE_KEY not in config:
         return dialect_from_node(compose(text, source_name), source_name)
-    dialect = dialect_from_template(config, source_name)
-    check_dialect(dialect, source_name)
-    return dialect
+    return dialect_from_template(config, source_name)
 
 
 def dialect_from_node(node: yaml.Node, source_name: str) -> Dialect:

@@ -10,7 +10,7 @@ from typing import Any
 from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolsLike
 from interlingua.dialects.registry import get_dialect
-from interlingua.errors import UsageError, suggestion_hint
+from interlingua.errors import NotExpressible, UsageError, suggestion_hint
 from interlingua.exports.formats.dialect_json import write_dialect
 from interlingua.exports.formats.gbnf import write_gbnf, write_lazy_gbnf
 from interlingua.exports.formats.lark import write_lark
@@ -88,5 +88,10 @@ def export(
         raise UsageError(f"no export format is called {format!r}", suggestion_hint(format, FORMATS))
     reply = describe_reply(dialect, tools, tool_choice, parallel=parallel, thinking=thinking, prefill=prefill)
     notes = list(reply.notes)
-    content = GRAMMAR_FORMATS[format](reply, notes)
-    return Export(format, content, tuple(dict.fromkeys(notes)))
+    exported = Export(format, GRAMMAR_FORMATS[format](reply, notes), tuple(dict.fromkeys(notes)))
+    try:
+        exported.text.encode()
+    except UnicodeEncodeError:
+        reason = "a name or a value in the tools has half of a surrogate pair, which no text can contain"
+        raise NotExpressible(reason, "correct the tools") from None
+    return exported

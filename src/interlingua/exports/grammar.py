@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
 from interlingua.exports.value_types import ValueType
@@ -178,14 +179,11 @@ def _flatten(parts: tuple[Node, ...]) -> Iterator[Node]:
 
 def choice(*options: Node) -> Node:
     """Join alternatives. Equal ones become one, and with the empty text as an alternative the others are optional."""
-    flat: list[Node] = []
-    for option in options:
-        for inner in option.options if isinstance(option, Choice) else (option,):
-            if inner not in flat:
-                flat.append(inner)
+    inner = (option.options if isinstance(option, Choice) else (option,) for option in options)
+    flat = tuple(dict.fromkeys(chain.from_iterable(inner)))
     if EMPTY in flat and len(flat) > 1:
         return optional(choice(*(option for option in flat if option != EMPTY)))
-    return flat[0] if len(flat) == 1 else Choice(tuple(flat))
+    return flat[0] if len(flat) == 1 else Choice(flat)
 
 
 def optional(node: Node) -> Node:

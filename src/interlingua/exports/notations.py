@@ -38,7 +38,7 @@ from interlingua.exports.value_types import (
 )
 from interlingua.parsing.shapes.literals.writer import LiteralWriter
 
-__all__ = ["DIGITS", "KEY", "Item", "LiteralNotation", "json_notation", "separate"]
+__all__ = ["DIGITS", "KEY", "Item", "LiteralNotation", "json_notation", "note_other_keys", "separate"]
 
 MAX_REPEATS = 512
 """Largest number of repetitions that a grammar counts. Engines compile a state for each of them."""
@@ -112,6 +112,14 @@ class LiteralNotation:
             case _:
                 assert_never(type_)
 
+    def inner_value(self, type_: ValueType) -> Node:
+        """Return the grammar of a value inside another one, which may be written in several places."""
+        node = self.value(type_)
+        if not isinstance(type_, Array | Object | Union):
+            return node
+        # In a rule of its own. Otherwise the size of a grammar would double with each level of nested values.
+        return self._builder.define_new(f"{self._name} part", node)
+
     def _any_value(self) -> Node:
         containers = Object((), ANY_VALUE), Array((), ANY_VALUE)
         return self.value(union(String(), Number(), Boolean(), Null(), *containers))
@@ -157,13 +165,13 @@ class LiteralNotation:
         first = type_.first[:most]
         if first:
             most_others = None if most is None else most - len(first)
-            others = [] if type_.item is None else [sequence(self.comma, self.value(type_.item))]
+            others = [] if type_.item is None else [sequence(self.comma, self.inner_value(type_.item))]
             items = sequence(*(Repeat(other, max(0, least - len(first)), most_others) for other in others))
             for n, inner in reversed(list(enumerate(first))):
-                items = sequence(self.comma if n else EMPTY, self.value(inner), items)
+                items = sequence(self.comma if n else EMPTY, self.inner_value(inner), items)
                 items = items if n < least else optional(items)
         else:
-            items = EMPTY if type_.item is None else self._join(self.value(type_.item), least, most)
+            items = EMPTY if type_.item is None else self._join(self.inner_value(type_.item), least, most)
         return sequence(Literal("["), self._space, items, self._space, Literal("]"))
 
     def _join(self, item: Node, least: int, most: int | None) -> Node:
@@ -175,19 +183,23 @@ class LiteralNotation:
         return items if least else optional(items)
 
     def _object(self, type_: Object) -> Node:
-        members = self._writer.ordered_items({member.key: member for member in type_.members})
-        items = [
-            Item(
-                sequence(literal(self._writer.write_key(key)), self._colon, self.value(member.type)), member.is_required
-            )
-            for key, member in members
-        ]
-        other = None if type_.other is None else sequence(self._other_key(), self._colon, self.value(type_.other))
+        items = []
+        for key, member in self._writer.ordered_items({member.key: member for member in type_.members}):
+            value = self.inner_value(member.type)
+            items.append(Item(sequence(literal(self._writer.write_key(key)), self._colon, value), member.is_required))
+        note_other_keys(type_, self._builder)
+        other = None if type_.other is None else sequence(self._other_key(), self._colon, self.inner_value(type_.other))
         inner = separate(items, other, self.comma, self._builder, f"{self._name} members")
         return sequence(Literal("{"), self._space, inner, self._space, Literal("}"))
 
     def _other_key(self) -> Node:
         return self._string(String()) if self._writer.escapes else KEY
+
+
+def note_other_keys(type_: Object, builder: GrammarBuilder) -> None:
+    """Note that a grammar cannot tell declared keys from others, where others are possible."""
+    if type_.other is not None and any(member.type != type_.other for member in type_.members):
+        builder.note("where undeclared keys are possible, a declared key may have any of their values")
 
 
 def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: GrammarBuilder, name: str) -> Node:
@@ -203,16 +215,17 @@ def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: Gr
     others = EMPTY if other is None else Repeat(sequence(comma, other))
     following: Node = others
     """What may come after an item."""
-    items_or_less: Node = EMPTY if other is None else optional(sequence(other, others))
-    """What may come if no item was written yet."""
+    beginnings: list[Node] = [EMPTY if other is None else optional(sequence(other, others))]
+    """What may come if no item was written yet, from the last item to the first."""
     for n, item in reversed(list(enumerate(items))):
-        started = sequence(item.node, following)
-        items_or_less = started if item.is_required else choice(started, items_or_less)
+        if item.is_required:
+            beginnings.clear()
+        beginnings.append(sequence(item.node, following))
         next_item = sequence(comma, item.node)
         following = sequence(next_item if item.is_required else optional(next_item), following)
         if n and not items[n - 1].is_required:
             following = builder.define_new(name, following)
-    return items_or_less
+    return choice(*reversed(beginnings))
 
 
 def json_notation(builder: GrammarBuilder) -> LiteralNotation:

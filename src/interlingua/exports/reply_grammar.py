@@ -35,6 +35,7 @@ from interlingua.parsing.shapes.line_params.grammar import LineParams
 from interlingua.parsing.shapes.line_params.lines import NEWLINE
 from interlingua.parsing.shapes.literals.pythonic_grammar import LIST_OPENER, Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.suffixes import find_suffix, with_suffix
 
 __all__ = ["ReplyGrammar", "describe_reply"]
 
@@ -79,6 +80,10 @@ def describe_reply(
     is_required = chosen.mode == "required"
     several = parallel and not (is_required and len(offered) == 1)
     builder = GrammarBuilder()
+    if suffix := find_suffix(dialect, prefill):
+        dialect = with_suffix(dialect, suffix)
+    elif dialect.suffix:
+        builder.note(f"tags have the suffix {dialect.suffix!r}; for another one, pass a prefill that has it")
     calls_grammar = CallsGrammar(dialect, builder)
     beginnings = calls_grammar.beginnings(offered)
     layout = _layout(dialect, thinking, beginnings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from math import ceil, floor, isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from interlingua.common.schema.resolver import (
     ANY_TYPE,
@@ -23,6 +23,7 @@ from interlingua.common.schema.resolver import (
 from interlingua.errors import NotExpressible
 from interlingua.exports.value_types import (
     ANY_VALUE,
+    MAX_EXACT_INTEGER,
     NO_VALUE,
     Array,
     Boolean,
@@ -50,6 +51,7 @@ _NOT_ENFORCED = (
 )
 _ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly")
 _DEFINITIONS = ("$defs", "$id", "$schema", "definitions", "id")
+_NO_CONSTRAINTS = (*_ANNOTATIONS, *_DEFINITIONS)
 
 
 def read_value_type(schema: object, name: str, notes: list[str]) -> ValueType:
@@ -90,7 +92,7 @@ class _SchemaReader:
 
     def read_root(self) -> ValueType:
         type_ = self._read(self._root, self._name)
-        if any(map(_contains_itself, self._definitions.values())):
+        if _has_cycle(self._definitions):
             raise NotExpressible(f"{self._name}: a definition refers to itself alone", "correct the tool's schema")
         if not all(_has_value(inner, self._find_finite()) for inner in (type_, *self._definitions.values())):
             raise NotExpressible(f"{self._name}: no finite value fits the schema", "correct the tool's schema")
@@ -116,6 +118,8 @@ class _SchemaReader:
             return ANY_VALUE
         if "$ref" in schema and not _has_constraints(schema, "$ref"):
             return self._read_reference(schema["$ref"], path)
+        if any(part is False for part in as_list(schema.get("allOf"))):
+            return NO_VALUE
         if "$ref" in schema or as_list(schema.get("allOf")):
             schema = self._merge_all(schema, path)
         for keyword in _NOT_ENFORCED:
@@ -140,6 +144,9 @@ class _SchemaReader:
 
     def _read_branches(self, schema: Mapping[str, Any], path: str) -> ValueType:
         if "const" in schema or as_list(schema.get("enum")):
+            for keyword in schema:
+                if keyword not in ("const", "enum", "type", "nullable", *_NO_CONSTRAINTS, *_NOT_ENFORCED):
+                    self._note(path, f"{keyword!r} is not enforced beside 'enum' and 'const'")
             return _read_constants(schema)
         for keyword in ("anyOf", "oneOf"):
             branches = as_list(schema.get(keyword))
@@ -201,6 +208,9 @@ class _SchemaReader:
         if is_integer:
             above = None if above is None else floor(above) + 1
             below = None if below is None else ceil(below) - 1
+        for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+            if _is_number(schema.get(keyword)) and _read_limit(schema, keyword) is None:
+                self._note(path, f"{keyword!r} is not enforced: engines read limits as floating-point numbers")
         for keyword in ("exclusiveMinimum", "exclusiveMaximum"):
             if schema.get(keyword) is True or (not is_integer and _read_limit(schema, keyword) is not None):
                 self._note(path, f"the limit of {keyword!r} itself is allowed")
@@ -222,21 +232,28 @@ class _SchemaReader:
             if "$ref" in other or as_list(other.get("allOf")):
                 other = self._merge_all(other, path)
         merged = {**other, **schema}
-        if merged.get("additionalProperties") is False and schema.get("properties") != merged.get("properties"):
-            self._note(path, "'additionalProperties' applies to all parts of 'allOf' together")
         for keyword in (keyword for keyword in schema if keyword in other and schema[keyword] != other[keyword]):
             if keyword == "properties":
-                merged[keyword] = {**as_mapping(other[keyword]), **as_mapping(schema[keyword])}
+                merged[keyword] = _merge_properties(as_mapping(schema[keyword]), as_mapping(other[keyword]))
             elif keyword == "required":
                 merged[keyword] = [*as_list(schema[keyword]), *as_list(other[keyword])]
-            elif keyword not in (*_ANNOTATIONS, *_DEFINITIONS):
+            elif keyword not in _NO_CONSTRAINTS:
                 self._note(path, f"only one of several {keyword!r} is enforced")
+        closed = [part for part in (schema, other) if part.get("additionalProperties") is False]
+        if any(part.get("properties") != merged.get("properties") for part in closed):
+            self._note(path, "'additionalProperties' applies to all parts of 'allOf' together")
         return merged
+
+
+def _merge_properties(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the properties of both, in this order. A value of one that both declare has to fit both."""
+    shared = {key: {"allOf": [first[key], second[key]]} for key in first if second.get(key, first[key]) != first[key]}
+    return {**first, **second, **shared}
 
 
 def _has_constraints(schema: Mapping[str, Any], *but: str) -> bool:
     """Return whether a schema restricts values, apart from these keywords."""
-    return not set(schema) <= {*but, *_ANNOTATIONS, *_DEFINITIONS}
+    return not set(schema) <= {*but, *_NO_CONSTRAINTS}
 
 
 def _read_constants(schema: Mapping[str, Any]) -> ValueType:
@@ -259,8 +276,13 @@ def _tighter(choose: Callable[..., float], *limits: float | None) -> float | Non
 
 
 def _read_limit(schema: Mapping[str, Any], keyword: str) -> float | None:
+    """Return a limit of numbers; None if there is none, or if it is so large that engines would round or refuse it."""
     value = schema.get(keyword)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else None
+    return value if _is_number(value) and abs(value) < MAX_EXACT_INTEGER else None
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))
 
 
 def _read_count(schema: Mapping[str, Any], keyword: str) -> int | None:
@@ -268,15 +290,23 @@ def _read_count(schema: Mapping[str, Any], keyword: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _contains_itself(type_: ValueType, outer: tuple[str, ...] = ()) -> bool:
-    """Return whether a type can be itself, without an object or array in between."""
-    match type_:
-        case Reference(name):
-            return name in outer or _contains_itself(type_.type, (*outer, name))
-        case Union(types):
-            return any(_contains_itself(inner, outer) for inner in types)
-        case _:
-            return False
+def _has_cycle(definitions: Mapping[str, ValueType]) -> bool:
+    """Return whether a definition can be itself, without an object or array in between."""
+    done: set[str] = set()  # definitions that lead to no cycle
+
+    def leads_to_cycle(type_: ValueType, outer: tuple[str, ...]) -> bool:
+        match type_:
+            case Reference(name) if name not in done:
+                if name in outer or leads_to_cycle(type_.type, (*outer, name)):
+                    return True
+                done.add(name)
+                return False
+            case Union(types):
+                return any(leads_to_cycle(inner, outer) for inner in types)
+            case _:
+                return False
+
+    return any(leads_to_cycle(Reference(name, definitions), ()) for name in definitions)
 
 
 def _has_value(type_: ValueType, names_with_value: Set[str]) -> bool:

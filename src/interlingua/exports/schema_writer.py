@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from interlingua.exports.value_types import (
+    MAX_EXACT_INTEGER,
     AnyValue,
     Array,
     Boolean,
@@ -18,7 +19,34 @@ from interlingua.exports.value_types import (
     ValueType,
 )
 
-__all__ = ["write_schema"]
+__all__ = ["has_exact_schema", "write_schema"]
+
+
+def has_exact_schema(type_: ValueType) -> bool:
+    """Return whether engines take the numbers in the schema of this type for what they are.
+
+    They read them as floating-point numbers, and allow other digits for 0.1 and for large integers than a model writes.
+    """
+    known: set[str] = set()
+    pending: list[ValueType | None] = [type_]
+    while pending:
+        match pending.pop():
+            case Constant(values) if any(map(_is_rounded, values)):
+                return False
+            case Array(first, item):
+                pending += (*first, item)
+            case Object(members, other):
+                pending += (*(member.type for member in members), other)
+            case Union(types):
+                pending += types
+            case Reference(name) as reference if name not in known:
+                known.add(name)
+                pending.append(reference.type)
+    return True
+
+
+def _is_rounded(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) > MAX_EXACT_INTEGER)
 
 
 def write_schema(type_: ValueType) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "ANY_VALUE",
+    "MAX_EXACT_INTEGER",
     "NO_VALUE",
     "AnyValue",
     "Array",
@@ -17,13 +18,13 @@ __all__ = [
     "Null",
     "Number",
     "Object",
+    "PlainType",
     "Reference",
     "String",
     "Union",
     "ValueType",
     "alternatives",
     "union",
-    "unwrap",
 ]
 
 
@@ -110,8 +111,11 @@ class Reference:
         return self.definitions[self.name]
 
 
-ValueType: TypeAlias = AnyValue | Null | Boolean | Number | String | Constant | Array | Object | Union | Reference
+PlainType: TypeAlias = AnyValue | Null | Boolean | Number | String | Constant | Array | Object
+ValueType: TypeAlias = PlainType | Union | Reference
 
+MAX_EXACT_INTEGER = 2**53
+"""Up to here, engines that read a schema's numbers as floating-point numbers do not round integers."""
 ANY_VALUE = AnyValue()
 NO_VALUE = Union(())
 
@@ -121,27 +125,23 @@ def union(*types: ValueType) -> ValueType:
     flat = [inner for type_ in types for inner in (type_.types if isinstance(type_, Union) else (type_,))]
     if ANY_VALUE in flat:
         return ANY_VALUE
-    joined: list[ValueType] = []
-    constants = tuple(value for type_ in flat if isinstance(type_, Constant) for value in type_.values)
-    for type_ in flat:
-        inner = Constant(constants) if isinstance(type_, Constant) else type_
-        if not any(inner is other or inner == other for other in joined):
-            joined.append(inner)
-    return joined[0] if len(joined) == 1 else Union(tuple(joined))
+    constants = [type_ for type_ in flat if isinstance(type_, Constant)]
+    all_constants = Constant(tuple(value for type_ in constants for value in type_.values))
+    others = (type_ for type_ in flat if not isinstance(type_, Constant) or type_ is constants[0])
+    joined = tuple(dict.fromkeys(all_constants if isinstance(type_, Constant) else type_ for type_ in others))
+    return joined[0] if len(joined) == 1 else Union(joined)
 
 
-def alternatives(type_: ValueType) -> Iterator[ValueType]:
-    """Yield the types that a value may have, without unions and references."""
-    type_ = unwrap(type_)
-    if not isinstance(type_, Union):
-        yield type_
-        return
-    for inner in type_.types:
-        yield from alternatives(inner)
-
-
-def unwrap(type_: ValueType) -> ValueType:
-    """Return the type that a reference refers to; any other type unchanged."""
-    while isinstance(type_, Reference):
-        type_ = type_.type
-    return type_
+def alternatives(type_: ValueType) -> Iterator[PlainType]:
+    """Yield the types that a value may have, without unions and references. Those of a definition come once."""
+    known: set[str] = set()
+    pending: list[ValueType] = [type_]
+    while pending:
+        match pending.pop():
+            case Union(types):
+                pending.extend(reversed(types))
+            case Reference(name) as reference:
+                pending.extend([] if name in known else [reference.type])
+                known.add(name)
+            case other:
+                yield other

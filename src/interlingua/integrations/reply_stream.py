@@ -18,8 +18,18 @@ from interlingua.dialects.registry import STANDARD_DIALECT, dialect_for, get_dia
 from interlingua.dialects.yaml_loader import load_dialect
 from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect
+from interlingua.parsing.suffixes import add_suffix, find_suffix
 
-__all__ = ["DIALECT_VARIABLE", "CallDelta", "Delta", "ReplyStream", "choose_dialect", "find_call_ids", "find_prefill"]
+__all__ = [
+    "DIALECT_VARIABLE",
+    "CallDelta",
+    "Delta",
+    "ReplyStream",
+    "as_json",
+    "choose_dialect",
+    "find_call_ids",
+    "find_prefill",
+]
 
 DIALECT_VARIABLE = "INTERLINGUA_DIALECT"
 """Environment variable with the dialect of the engine's model: a name, `detect`, or the path of a YAML file."""
@@ -39,15 +49,31 @@ def choose_dialect(*models: str | None) -> Dialect:
 
 
 def find_prefill(prompt: str, dialect: Dialect) -> str:
-    """Return the beginning of the reply at the end of a prompt: an opener of thinking, or "" if there is none.
+    """Return the beginning of the reply at the end of a prompt; "" if there is none.
 
+    That is the opener of thinking that the prompt has not closed, or the last characters if a marker begins with them.
     In dialects of messages, the end of the prompt itself is returned: the parser finds the message in it.
     """
     if dialect.router is not None:
         return prompt
+    if suffix := find_suffix(dialect, prompt):
+        dialect = add_suffix(dialect, suffix)
     opener = max(dialect.thinking_openers, key=prompt.rfind, default="")
     closer = max((prompt.rfind(marker) for marker in dialect.thinking_closers), default=-1)
-    return opener if prompt.rfind(opener) > closer else ""
+    return opener if prompt.rfind(opener) > closer and opener else _begun_marker(prompt, dialect)
+
+
+def _begun_marker(prompt: str, dialect: Dialect) -> str:
+    """Return the end of the prompt that is a marker, or the beginning of one."""
+    openers = dialect.grammar.openers if dialect.grammar else ()
+    markers = (*openers, *(span.open for span in (*dialect.thinking, *dialect.text)))
+    begun = (marker[:length] for marker in markers for length in range(1, len(marker) + 1))
+    return max((text for text in begun if text.strip() and prompt.endswith(text)), key=len, default="")
+
+
+def as_json(value: Any) -> Any:
+    """Return a model of pydantic as JSON values, without fields that are None. Any other value stays as it is."""
+    return value.model_dump(exclude_none=True) if hasattr(value, "model_dump") else value
 
 
 def find_call_ids(messages: Iterable[Any]) -> set[str]:

@@ -17,7 +17,7 @@ from xgrammar import StructuralTag
 
 from interlingua.errors import NotExpressible
 from interlingua.exports.exporter import export
-from interlingua.integrations.reply_stream import LOGGER, Delta, ReplyStream, choose_dialect
+from interlingua.integrations.reply_stream import LOGGER, Delta, ReplyStream, as_json, choose_dialect
 
 __all__ = ["InterlinguaDetector", "register"]
 
@@ -37,7 +37,7 @@ class InterlinguaDetector(BaseFormatDetector):
 
     def get_required_tool_parser(self, tool_choice: Any) -> None:
         """Receive the request's tool choice. SGLang asks here for another parser for required calls; there is none."""
-        self._tool_choice = tool_choice.model_dump() if hasattr(tool_choice, "model_dump") else tool_choice
+        self._tool_choice = as_json(tool_choice)
 
     def parses_required_natively(self) -> bool:
         return True
@@ -56,13 +56,12 @@ class InterlinguaDetector(BaseFormatDetector):
         parallel_tool_calls: bool = True,
     ) -> Any:
         """Return the dialect's structural tag for these tools; None if it cannot be expressed."""
-        choice = tool_choice.model_dump() if hasattr(tool_choice, "model_dump") else tool_choice
         try:
             tag = export(
                 "structural-tag",
                 self._dialect,
                 _tools(tools),
-                choice,
+                as_json(tool_choice),
                 parallel=parallel_tool_calls,
                 thinking=thinking_mode,
             )
@@ -106,7 +105,7 @@ def register() -> None:
 
 
 def _tools(tools: Any) -> list[dict[str, Any]]:
-    return [tool if isinstance(tool, dict) else tool.model_dump(exclude_none=True) for tool in tools or ()]
+    return [as_json(tool) for tool in tools or ()]
 
 
 def _parse_result(delta: Delta) -> Any:

@@ -37,6 +37,7 @@ from interlingua.integrations.reply_stream import (
     LOGGER,
     Delta,
     ReplyStream,
+    as_json,
     choose_dialect,
     find_call_ids,
     find_prefill,
@@ -266,30 +267,25 @@ def _open_stream(dialect: Dialect, request: Any, **options: Any) -> ReplyStream:
     return ReplyStream(
         dialect,
         _tools(request),
-        _tool_choice(request),
+        as_json(request.tool_choice),
         taken_ids=find_call_ids(getattr(request, "messages", ())),
         **options,
     )
 
 
 def _tools(request: Any) -> list[dict[str, Any]]:
-    return [tool if isinstance(tool, dict) else tool.model_dump(exclude_none=True) for tool in request.tools or ()]
-
-
-def _tool_choice(request: Any) -> Any:
-    choice = request.tool_choice
-    return choice.model_dump() if hasattr(choice, "model_dump") else choice
+    return [as_json(tool) for tool in request.tools or ()]
 
 
 def _requires_call(request: Any) -> bool:
-    choice = read_tool_choice(_tool_choice(request))
+    choice = read_tool_choice(as_json(request.tool_choice))
     return choice is not None and choice.mode == "required"
 
 
 def _call_constraint(dialect: Dialect, request: Any) -> Any:
     """Return the constraint for a required call: the dialect's structural tag, or JSON if it cannot have one."""
     parallel = request.parallel_tool_calls is not False
-    tools, choice = _tools(request), _tool_choice(request)
+    tools, choice = _tools(request), as_json(request.tool_choice)
     try:
         tag = export("structural-tag", dialect, tools, choice, parallel=parallel, thinking=False).content
     except NotExpressible as error:

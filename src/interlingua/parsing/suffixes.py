@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.lookahead import Lookahead, literal_sequence
 
-__all__ = ["MAX_LEARNED_SUFFIXES", "SuffixedTag", "add_suffix", "find_suffix", "suffixed_tags"]
+__all__ = ["MAX_LEARNED_SUFFIXES", "SuffixedTag", "add_suffix", "find_suffix", "suffixed_tags", "with_suffix"]
 
 MAX_SUFFIX_CHARS = 32
 MAX_LEARNED_SUFFIXES = 4
@@ -80,9 +80,20 @@ def _extend(value: Any, known: str, suffix: str) -> Any:
     return dataclasses.replace(value, **changes)
 
 
+@lru_cache(maxsize=32)
+def with_suffix(dialect: Dialect, suffix: str) -> Dialect:
+    """Return the dialect with this suffix in place of its own."""
+    variant = _replace(dialect, dialect.suffix, suffix)
+    assert isinstance(variant, Dialect)
+    return variant
+
+
 def _replace(item: Any, known: str, suffix: str) -> Any:
+    """Return a text, a tuple or a dataclass with the other suffix in all of its texts."""
     if isinstance(item, str):
         return item.replace(known, suffix)
+    if isinstance(item, tuple):
+        return tuple(_replace(inner, known, suffix) for inner in item)
     if not dataclasses.is_dataclass(item) or isinstance(item, type):
         return item
     texts = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}

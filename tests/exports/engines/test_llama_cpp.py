@@ -6,15 +6,18 @@ import json
 import random
 
 import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 
 import interlingua as il
 from engines.judge import Judge
-from interlingua.errors import NotExpressible
+from interlingua.errors import NotExpressible, RenderError
 from interlingua.exports.exporter import export
 from interlingua.exports.matcher import Matcher
 from interlingua.exports.reply_grammar import describe_reply
 from interlingua.parsing.dialect import Dialect
-from tests.support.export_cases import CHOICES, DIALECTS, TOOLS, call_id
+from tests.support.budget import examples
+from tests.support.export_cases import CHOICES, DIALECTS, HOSTILE_TOOLS, TOOLS, call_id, replies
 
 pytestmark = pytest.mark.slow
 
@@ -45,3 +48,25 @@ def test_llama_cpp_accepts_what_our_matcher_accepts(dialect: Dialect, choice: st
     judged = texts(dialect)
     assert llama_cpp.accepts(judged) == [matcher.accepts(text) for text in judged]
     assert matcher.accepts(judged[0])
+
+
+@pytest.mark.parametrize("name", HOSTILE_TOOLS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_hostile_tools(dialect: Dialect, name: str, llama_cpp: Judge) -> None:
+    tools = [HOSTILE_TOOLS[name]]
+    try:
+        llama_cpp.compile(export("gbnf", dialect, tools, "required").content)
+    except NotExpressible:
+        return
+    matcher = Matcher(describe_reply(dialect, tools, "required").grammar)
+
+    @settings(max_examples=examples(5, 2), suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        try:
+            written = il.render(data.draw(replies(dialect, tools, "required")), dialect)
+        except RenderError:
+            reject()
+        assert llama_cpp.accepts([written]) == [matcher.accepts(written)], written
+
+    check()

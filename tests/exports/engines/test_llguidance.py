@@ -17,7 +17,7 @@ from interlingua.exports.matcher import Matcher
 from interlingua.exports.reply_grammar import describe_reply
 from interlingua.parsing.dialect import Dialect
 from tests.support.budget import examples
-from tests.support.export_cases import CHOICES, DIALECTS, TOOLS, mutations, replies
+from tests.support.export_cases import CHOICES, DIALECTS, HOSTILE_TOOLS, TOOLS, mutations, replies
 
 pytestmark = pytest.mark.slow
 
@@ -48,5 +48,27 @@ def test_llguidance_agrees_with_our_matcher(dialect: Dialect, choice: str, llgui
         accepted, mutated_accepted = llguidance.accepts([written, mutated])
         assert accepted == matcher.accepts(written), written
         assert mutated_accepted <= matcher.accepts(mutated), mutated
+
+    check()
+
+
+@pytest.mark.parametrize("name", HOSTILE_TOOLS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_hostile_tools(dialect: Dialect, name: str, llguidance: Judge) -> None:
+    tools = [HOSTILE_TOOLS[name]]
+    try:
+        llguidance.compile(export("lark", dialect, tools, "required").content)
+    except NotExpressible:
+        return
+    matcher = Matcher(describe_reply(dialect, tools, "required").grammar)
+
+    @settings(max_examples=examples(10, 3), suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        try:
+            written = il.render(data.draw(replies(dialect, tools, "required")), dialect)
+        except RenderError:
+            reject()
+        assert llguidance.accepts([written]) == [matcher.accepts(written)], written
 
     check()

@@ -107,8 +107,39 @@ def test_tokenizer_config_is_a_dialect_file(tmp_path: Path) -> None:
         ({}, "it has no field tool_calls"),
         ({"fields": {"tool_calls": {"content": "toml"}}}, "tool_calls: content 'toml'"),
         ({"fields": {"tool_calls": {"content": "json", "open_pattern": "a(?:b|c)"}}}, "the pattern"),
+        ({"fields": {"tool_calls": {"content": "json"}}}, "tool_calls: the open_pattern '' has no group `name`"),
+        (
+            {
+                "fields": {
+                    "tool_calls": {
+                        "open_pattern": "<c>(?P<name>.*)",
+                        "content": "json",
+                        "content_args": {"string_delims": [1]},
+                    }
+                }
+            },
+            "tool_calls: string_delims is [1]",
+        ),
+        (
+            {
+                "fields": {
+                    "tool_calls": {
+                        "open_pattern": "<s><c=(?P<name>.*)>",
+                        "content": "xml-inline",
+                        "content_args": {"tag_pattern": "<p=(?P<key>.*)>(?P<value>.*)</p>"},
+                    }
+                }
+            },
+            "tool_calls: no closing tag for '<s>'",
+        ),
     ],
 )
 def test_unknown_parts_of_templates_are_named(template: Any, message: str) -> None:
     with pytest.raises(BadInput, match=rf"response_template: {re.escape(message)}"):
+        il.load_dialect(json.dumps({"response_template": template}))
+
+
+def test_empty_marker_of_a_template_is_refused() -> None:
+    template = {"fields": {"tool_calls": {"open": "<c>", "content": "json"}, "content": {"close": ["</s>", ""]}}}
+    with pytest.raises(BadInput, match="a marker is missing or empty"):
         il.load_dialect(json.dumps({"response_template": template}))

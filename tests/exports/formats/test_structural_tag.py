@@ -8,7 +8,7 @@ import pytest
 
 import interlingua as il
 from interlingua.core.reply import Call, Reply
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, NotExpressible
 from interlingua.exports.exporter import export
 from interlingua.exports.formats.structural_tag import write_structural_tag
 from interlingua.exports.formats.structural_tag_reader import read_structural_tag
@@ -178,3 +178,18 @@ def test_not_a_structural_tag(value: Any) -> None:
 def test_not_a_grammar(grammar: str) -> None:
     with pytest.raises(BadInput):
         read_structural_tag({"type": "structural_tag", "format": {"type": "grammar", "grammar": grammar}})
+
+
+@pytest.mark.parametrize("value", [0.1, 2**53 + 1])
+def test_numbers_that_engines_would_round_are_written_as_text(value: float) -> None:
+    tool = function("f", closed({"x": {"enum": [value, "a"]}}, "x"))
+    tag = export("structural-tag", "hermes", [tool], "required", thinking=False).content
+    [_, arguments, _] = tag["format"]["elements"]
+    assert arguments["type"] == "grammar"
+    assert f'("{value}" | ' in arguments["grammar"]
+
+
+def test_half_of_a_surrogate_pair_is_not_expressible() -> None:
+    tool = function("f", closed({"x": {"enum": ["\ud800"]}}))
+    with pytest.raises(NotExpressible, match="half of a surrogate pair"):
+        export("structural-tag", "glm47", [tool], "required")

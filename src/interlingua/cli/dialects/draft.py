@@ -158,6 +158,9 @@ def round_trip_problems(dialect: il.Dialect, probe_result: ProbeResult, guess: D
     for field, text, actual_text in (("reasoning", THINKING, reply.reasoning), ("text", CONTENT, reply.text)):
         if text in guess.reply and actual_text != text:
             problems.append(f"the {field} {text!r} was parsed as {actual_text!r}")
+    plain_text = il.parse(guess.plain_reply, dialect, TOOLS).text
+    if plain_text.strip() != CONTENT:
+        problems.append(f"a turn without calls has the text {CONTENT!r}, which was parsed as {plain_text!r}")
     return problems
 
 

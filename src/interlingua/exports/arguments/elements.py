@@ -24,7 +24,7 @@ from interlingua.exports.grammar import (
     sequence,
     text_without,
 )
-from interlingua.exports.notations import KEY
+from interlingua.exports.notations import KEY, note_other_keys
 from interlingua.exports.value_types import (
     ANY_VALUE,
     AnyValue,
@@ -36,10 +36,9 @@ from interlingua.exports.value_types import (
     Object,
     Reference,
     String,
-    Union,
     ValueType,
+    alternatives,
     union,
-    unwrap,
 )
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 
@@ -97,6 +96,7 @@ class ElementArguments:
                     "an object whose keys the schema does not declare: each key is in the opening and the closing tag",
                     "declare the properties of all objects, or set additionalProperties to false",
                 )
+            note_other_keys(type_, self._builder)
             elements.append(Repeat(sequence(gap, self._element(UNDECLARED, writer_of(SAMPLE_KEY), type_.other))))
         return sequence(*elements)
 
@@ -116,7 +116,7 @@ class ElementArguments:
     def _make_element(self, name: str, write: WriteElement, type_: ValueType) -> Node:
         options: list[Node] = []
         types_by_frame: dict[tuple[str, str], list[ValueType]] = {}
-        kinds = list(self._split_kinds(unwrap(type_)))
+        kinds = list(self._split_kinds(type_))
         self._note_strings(write, kinds)
         for kind, part in kinds:
             if isinstance(part, Constant):
@@ -185,32 +185,28 @@ class ElementArguments:
 
     def _split_kinds(self, type_: ValueType) -> Iterator[tuple[Kind, ValueType]]:
         """Split a type into types of one kind each. Constants are separate."""
-        match type_:
-            case AnyValue():
-                yield from (("string", String()), ("number", Number()), ("boolean", Boolean()), ("null", Null()))
-                if self._shape.nested:
-                    self._builder.note("a value without a type is written without nested elements")
-                else:
-                    yield from (("object", Object((), ANY_VALUE)), ("array", Array((), ANY_VALUE)))
-            case String() | Constant():
-                yield "string", type_
-            case Number():
-                yield "number", type_
-            case Boolean():
-                yield "boolean", type_
-            case Null():
-                yield "null", type_
-            case Object():
-                yield "object", type_
-            case Array():
-                yield "array", type_
-            case Union(types):
-                for inner in types:
-                    yield from self._split_kinds(unwrap(inner))
-            case Reference():
-                yield from self._split_kinds(unwrap(type_))
-            case _:
-                assert_never(type_)
+        for inner in alternatives(type_):
+            match inner:
+                case AnyValue():
+                    yield from (("string", String()), ("number", Number()), ("boolean", Boolean()), ("null", Null()))
+                    if self._shape.nested:
+                        self._builder.note("a value without a type is written without nested elements")
+                    else:
+                        yield from (("object", Object((), ANY_VALUE)), ("array", Array((), ANY_VALUE)))
+                case String() | Constant():
+                    yield "string", inner
+                case Number():
+                    yield "number", inner
+                case Boolean():
+                    yield "boolean", inner
+                case Null():
+                    yield "null", inner
+                case Object():
+                    yield "object", inner
+                case Array():
+                    yield "array", inner
+                case _:
+                    assert_never(inner)
 
 
 def _frame(write: WriteElement, kind: Kind) -> tuple[str, str]:

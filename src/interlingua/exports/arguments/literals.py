@@ -7,7 +7,7 @@ import json
 from interlingua.common.jsontext.codec import write_json
 from interlingua.exports.arguments.base import SAMPLE_KEY, SAMPLE_STRING, note_free_text
 from interlingua.exports.grammar import GrammarBuilder, Json, Node, Text, choice, literal, sequence
-from interlingua.exports.notations import KEY, Item, LiteralNotation, separate
+from interlingua.exports.notations import KEY, Item, LiteralNotation, note_other_keys, separate
 from interlingua.exports.value_types import AnyValue, Constant, Object, String, ValueType, alternatives
 from interlingua.parsing.shapes.literals.grammar import LiteralsGrammar
 from interlingua.parsing.shapes.literals.pythonic_grammar import PythonicGrammar
@@ -38,11 +38,12 @@ class LiteralArguments:
     def arguments(self, type_: Object) -> Node:
         members = self._writer.ordered_items({member.key: member for member in type_.members})
         items = [Item(self._param(literal(key), member.type), member.is_required) for key, member in members]
+        note_other_keys(type_, self._builder)
         other = None if type_.other is None else self._param(KEY, type_.other)
         return separate(items, other, self._notation.comma, self._builder, "params")
 
     def _param(self, key: Node, type_: ValueType) -> Node:
-        value = self._quoted_value(type_) if self._values_are_text else self._notation.value(type_)
+        value = self._quoted_value(type_) if self._values_are_text else self._notation.inner_value(type_)
         return sequence(key, literal(self._separator), value)
 
     def _quoted_value(self, type_: ValueType) -> Node:

@@ -7,6 +7,7 @@ for these strings become rules.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
@@ -45,6 +46,8 @@ class EbnfWriter:
         self._json = json_notation(self._builder)
         self._text_rules = text_rules
         self._names: dict[Rule | Text, str] = {}
+        self._pending: deque[Rule | Text] = deque()
+        """Nodes that have a name, and no rule yet."""
         self._written: dict[str, str] = {}
 
     @property
@@ -55,12 +58,12 @@ class EbnfWriter:
     def write(self, root: Node) -> str:
         """Write the grammar. Its first rule is `root`."""
         self._written["root"] = self._alternatives(root)
-        while pending := {node: name for node, name in self._names.items() if name not in self._written}:
-            for node, name in pending.items():
-                if isinstance(node, Rule):
-                    self._written[name] = self._alternatives(self._builder.rules[node.name])
-                else:
-                    self._written |= self._text_rules(name, node)
+        while self._pending:
+            node = self._pending.popleft()
+            if isinstance(node, Rule):
+                self._written[self._names[node]] = self._alternatives(self._builder.rules[node.name])
+            else:
+                self._written |= self._text_rules(self._names[node], node)
         return "".join(f"{name} ::= {body}\n" for name, body in self._written.items())
 
     def _alternatives(self, node: Node) -> str:
@@ -100,6 +103,7 @@ class EbnfWriter:
         if node not in self._names:
             stem = "text" if isinstance(node, Text) else _NO_NAME_CHARS.sub("-", node.name.lower())[:40].strip("-")
             self._names[node] = f"{stem or 'rule'}-{len(self._names)}"
+            self._pending.append(node)
         return self._names[node]
 
 

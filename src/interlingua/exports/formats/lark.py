@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import assert_never
+from typing import TypeAlias, TypeGuard, assert_never
 
 from interlingua.errors import NotExpressible
 from interlingua.exports.grammar import (
@@ -20,6 +22,7 @@ from interlingua.exports.grammar import (
     Chars,
     Choice,
     Grammar,
+    GrammarBuilder,
     Json,
     Literal,
     Node,
@@ -31,11 +34,18 @@ from interlingua.exports.grammar import (
     literal,
     sequence,
 )
-from interlingua.exports.schema_writer import write_schema
+from interlingua.exports.notations import json_notation
+from interlingua.exports.schema_writer import has_exact_schema, write_schema
 
 __all__ = ["write_lark"]
 
+MakeNode: TypeAlias = Callable[[], Node]
+"""Returns a node that only some of its receivers need."""
+
 ANY_TEXT = "(?s:.*)"
+MAX_PATTERN_CHARS = 100_000
+MAX_RULES_IN_PATTERN = 50
+"""Maximum length and depth of the regular expression of a rule. The length can double with each level of a schema."""
 OTHER_FORMATS = "use the format structural-tag or gbnf"
 
 
@@ -50,22 +60,33 @@ def write_lark(grammar: Grammar) -> str:
 
 class _LarkWriter:
     def __init__(self, rules: Mapping[str, Node]) -> None:
-        self._rules = {name: _move_into_choices(node) for name, node in rules.items()}
+        self._builder = GrammarBuilder()
+        self._rules = self._builder.rules
+        self._rules |= {name: _move_into_choices(node) for name, node in rules.items()}
+        self._json = json_notation(self._builder)
+        self._rules_with_text = self._find_rules_with_text()
+        self._patterns: dict[str, str | None] = {}  # by the name of a rule
+        self._depth = 0  # of rules inside each other in a pattern
         self._names: dict[Node, str] = {}  # of rules, by what they accept
         self._loops: dict[tuple[Node, Node], Rule] = {}
         self._terminals: dict[str, str] = {}
+        self._pending: deque[Node] = deque()
+        """Nodes that have a name, and no rule yet."""
         self._lines: list[str] = []
 
     def write(self, root: Node) -> str:
         start = self._expression(_move_into_choices(root))
+        while self._pending:
+            node = self._pending.popleft()
+            self._lines.append(f"{self._names[node]}: {self._expression(node)}")
         terminals = [f"{name}: {body}" for name, body in self._terminals.items()]
         return "\n".join(("%llguidance {}", f"start: {start}", *self._lines, *terminals, ""))
 
     def _rule(self, node: Node) -> str:
         """Return the name of the rule that accepts what this node does."""
         if node not in self._names:
-            name = self._names[node] = f"r{len(self._names)}"
-            self._lines.append(f"{name}: {self._expression(node)}")
+            self._names[node] = f"r{len(self._names)}"
+            self._pending.append(node)
         return self._names[node]
 
     def _expression(self, node: Node) -> str:
@@ -73,9 +94,10 @@ class _LarkWriter:
         parts = node.parts if isinstance(node, Sequence) else (node,)
         written: list[str] = []
         for n, part in enumerate(parts):
-            if self._can_end_with_text(part, ()):
+            if self._can_end_with_text(part):
                 return " ".join((*written, self._before(part, sequence(*parts[n + 1 :]))))
-            if isinstance(part, Repeat) and part.min == 0:
+            # The first of several optional parts is compared with all that can come instead, so also with the others.
+            if _is_optional(part) and not (n and _is_optional(parts[n - 1])):
                 following = sequence(*parts[n + 1 :])
                 self._check_alternatives([sequence(part.item, following), following])
             written.append(self._closed(part))
@@ -114,13 +136,12 @@ class _LarkWriter:
         """
         literals: list[str] = []
         triggers: list[str] = []
-        for node in map(self._first_nodes, nodes):
-            for first, following in node:
-                if isinstance(first, Text):
-                    triggers += self._triggers(first, following)
-                elif isinstance(first, Literal):
-                    literals.append(first.text)
-        if any(text.startswith(trigger) for text in literals for trigger in triggers):
+        for first, following in chain.from_iterable(self._first_nodes(node, lambda: EMPTY) for node in nodes):
+            if isinstance(first, Text):
+                triggers += self._triggers(first, following())
+            elif isinstance(first, Literal):
+                literals.append(first.text)
+        if any(text.startswith(tuple(triggers)) for text in literals):
             raise NotExpressible("a marker at the beginning of a reply that begins like one after text", OTHER_FORMATS)
 
     def _check_prefixes(self, options: tuple[Node, ...]) -> None:
@@ -128,26 +149,28 @@ class _LarkWriter:
 
         The lexer reads the longer literal, and does not come back if it fails.
         """
-        firsts = [option.parts for option in options if isinstance(option, Sequence)]
-        texts = [
-            (first.text, trigger)
-            for first, second, *others in (parts for parts in firsts if len(parts) > 1)
-            if isinstance(first, Literal) and isinstance(second, Text)
-            for trigger in self._triggers(second, sequence(*others))
-        ]
-        literals = [parts[0].text for parts in firsts if isinstance(parts[0], Literal)]
-        if any(text.startswith(before + trigger[:1]) for before, trigger in texts for text in literals):
+        texts: list[str] = []
+        rests: dict[str, list[Node]] = {}
+        for first, *others in (option.parts for option in options if isinstance(option, Sequence)):
+            if not isinstance(first, Literal):
+                continue
+            rests.setdefault(first.text, []).append(sequence(*others))
+            if others and isinstance(others[0], Text):
+                triggers = self._triggers(others[0], sequence(*others[1:]))
+                texts += (first.text + trigger[:1] for trigger in triggers)
+        if any(text.startswith(tuple(texts)) for text in rests):
             raise NotExpressible("text that may end like another notation of it begins", OTHER_FORMATS)
+        for nodes in rests.values():
+            self._check_alternatives(nodes)
 
-    def _first_nodes(self, node: Node) -> Iterator[tuple[Node, Node]]:
+    def _first_nodes(self, node: Node, following: MakeNode) -> Iterator[tuple[Node, MakeNode]]:
         """Yield the literals and texts that a node can begin with, each with what follows it."""
         parts = node.parts if isinstance(node, Sequence) else (node,)
         for n, part in enumerate(parts):
-            rest = sequence(*parts[n + 1 :])
+            rest = partial(_rest, parts, n + 1, following)
             if isinstance(part, Choice | Repeat):
-                inner = part.options if isinstance(part, Choice) else (part.item,)
-                for option in inner:
-                    yield from ((first, sequence(after, rest)) for first, after in self._first_nodes(option))
+                for option in part.options if isinstance(part, Choice) else (part.item,):
+                    yield from self._first_nodes(option, rest)
             else:
                 yield part, rest
             if not _can_be_empty(part) or isinstance(part, Text):
@@ -162,25 +185,37 @@ class _LarkWriter:
         if key not in self._loops:
             loop = self._loops[key] = Rule(f"loop {len(self._loops)}")
             self._rules[loop.name] = choice(sequence(item, loop), following)
+            self._rules_with_text = self._find_rules_with_text()
         return self._rule(self._loops[key])
 
-    def _can_end_with_text(self, node: Node, outer: tuple[str, ...]) -> bool:
+    def _find_rules_with_text(self) -> set[str]:
+        """Return the names of the rules that can end with free text."""
+        found: set[str] = set()
+        self._rules_with_text, count = found, -1
+        while len(found) > count:  # a rule may refer to one that is found later
+            count = len(found)
+            for name, node in self._rules.items():
+                if self._can_end_with_text(node):
+                    found.add(name)
+        return found
+
+    def _can_end_with_text(self, node: Node) -> bool:
         match node:
             case Text():
                 return True
             case Sequence(parts):
                 for part in reversed(parts):
-                    if self._can_end_with_text(part, outer):
+                    if self._can_end_with_text(part):
                         return True
                     if not _can_be_empty(part):
                         return False
                 return False
             case Choice(options):
-                return any(self._can_end_with_text(option, outer) for option in options)
+                return any(map(self._can_end_with_text, options))
             case Repeat(item):
-                return self._can_end_with_text(item, outer)
+                return self._can_end_with_text(item)
             case Rule(name):
-                return name not in outer and self._can_end_with_text(self._rules[name], (*outer, name))
+                return name in self._rules_with_text
             case _:
                 return False
 
@@ -245,12 +280,14 @@ class _LarkWriter:
     # ── all other nodes ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _closed(self, node: Node) -> str:
-        pattern = None if isinstance(node, Literal) else self._regex(node, ())
+        pattern = None if isinstance(node, Literal) else self._regex(node)
         if pattern is not None:
             return f"/{pattern}/"
         match node:
             case Literal(text):
                 return _quote(text)
+            case Json(type_) if not has_exact_schema(type_):
+                return self._expression(self._json.value(type_))
             case Json(type_):
                 return f"%json {json.dumps(write_schema(type_), ensure_ascii=False)}"
             case Sequence():
@@ -266,15 +303,16 @@ class _LarkWriter:
                 raise AssertionError(node)
 
     def _closed_repeat(self, node: Repeat) -> str:
-        item = self._expression(node.item)
+        # A composite item has a rule of its own, because llguidance limits the depth of parentheses.
+        item = self._rule(node.item) if isinstance(node.item, Sequence | Choice) else self._expression(node.item)
         if not node.separator:
             return f"({item}){_count(node.min, node.max)}"
         others = Repeat(sequence(literal(node.separator), node.item), max(0, node.min - 1), _less_one(node.max))
         items = f"({item}) {self._closed_repeat(others)}"
         return items if node.min else f"({items})?"
 
-    def _regex(self, node: Node, outer: tuple[str, ...]) -> str | None:
-        """Return a node as a regular expression; None if it is not regular."""
+    def _regex(self, node: Node) -> str | None:
+        """Return a node as a regular expression; None if it is not regular, or if the expression is too long."""
         match node:
             case Literal(text):
                 return _escape(text)
@@ -282,18 +320,27 @@ class _LarkWriter:
                 chars = "".join(f"{_escape_in_set(first)}-{_escape_in_set(last)}" for first, last in ranges)
                 return f"[{'^' if is_negated else ''}{chars}]"
             case Sequence(parts):
-                patterns = [self._regex(part, outer) for part in parts]
+                patterns = [self._regex(part) for part in parts]
                 return None if None in patterns else "".join(filter(None, patterns))
             case Choice(options):
-                patterns = [self._regex(option, outer) for option in options]
+                patterns = [self._regex(option) for option in options]
                 return None if None in patterns else f"(?:{'|'.join(filter(None, patterns))})"
             case Repeat(item, least, most, ""):
-                pattern = self._regex(item, outer)
+                pattern = self._regex(item)
                 return None if pattern is None else f"(?:{pattern}){{{least},{'' if most is None else most}}}"
             case Rule(name):
-                return None if name in outer else self._regex(self._rules[name], (*outer, name))
+                return self._regex_of_rule(name)
             case _:
                 return None
+
+    def _regex_of_rule(self, name: str) -> str | None:
+        if name not in self._patterns and self._depth < MAX_RULES_IN_PATTERN:
+            self._patterns[name] = None  # of a rule that contains itself
+            self._depth += 1
+            pattern = self._regex(self._rules[name])
+            self._depth -= 1
+            self._patterns[name] = None if pattern is None or len(pattern) > MAX_PATTERN_CHARS else pattern
+        return self._patterns.get(name)
 
 
 def _move_into_choices(node: Node) -> Node:
@@ -334,7 +381,16 @@ def _trigger(node: Text, beginning: str) -> str:
 
 
 def _can_be_empty(node: Node) -> bool:
-    return node == EMPTY or (isinstance(node, Repeat) and node.min == 0) or isinstance(node, Text)
+    return node == EMPTY or _is_optional(node) or isinstance(node, Text)
+
+
+def _is_optional(node: Node) -> TypeGuard[Repeat]:
+    return isinstance(node, Repeat) and node.min == 0
+
+
+def _rest(parts: tuple[Node, ...], start: int, following: MakeNode) -> Node:
+    """Return the parts from `start` on, and what follows them."""
+    return sequence(*parts[start:], following())
 
 
 def _less_one(most: int | None) -> int | None:

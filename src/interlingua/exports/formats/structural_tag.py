@@ -18,7 +18,7 @@ from interlingua.exports.grammar import (
     Sequence,
     Text,
 )
-from interlingua.exports.schema_writer import write_schema
+from interlingua.exports.schema_writer import has_exact_schema, write_schema
 
 __all__ = ["write_structural_tag"]
 
@@ -102,10 +102,14 @@ def _is_unlimited(format_: dict[str, Any]) -> bool:
 
 
 def _needs_ebnf(node: Node) -> bool:
-    """Return whether a node is written as EBNF: a character, a rule, or a choice or repetition that contains them."""
+    """Return whether a node is written as EBNF: a character, a rule, JSON that engines would take for other JSON, or a
+    choice or repetition that contains them.
+    """
     match node:
         case Chars() | Rule():
             return True
+        case Json(type_):
+            return not has_exact_schema(type_)
         case Choice(options):
             return any(map(_contains_ebnf, options))
         case Repeat(item, least, most, separator):
@@ -115,4 +119,7 @@ def _needs_ebnf(node: Node) -> bool:
 
 
 def _contains_ebnf(node: Node) -> bool:
-    return any(isinstance(part, Chars | Rule) for part in (node.parts if isinstance(node, Sequence) else (node,)))
+    return any(
+        isinstance(part, Chars | Rule) or (isinstance(part, Json) and _needs_ebnf(part))
+        for part in (node.parts if isinstance(node, Sequence) else (node,))
+    )

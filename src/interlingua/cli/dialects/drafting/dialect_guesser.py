@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 import interlingua as il
 from interlingua.cli.dialects.drafting.shape_guesser import guess_shape
 from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, ProbeResult
-from interlingua.cli.dialects.drafting.template_tokens import closer_length, common_prefix_length, tokenize
+from interlingua.cli.dialects.drafting.template_tokens import (
+    closer_length,
+    common_prefix_length,
+    common_token_count,
+    tokenize,
+)
 from interlingua.parsing.dialect import Shape
 
 __all__ = ["DialectGuess", "guess_dialect"]
 
+TEXT_NOTE = "These markers are around the text. Their purpose was not examined."
 _SPECIAL_TOKEN = re.compile(r"<\||\|>|｜|\[[A-Z_]+\]")
 
 
@@ -24,6 +30,8 @@ class DialectGuess:
     """The assistant turn without the generation prompt before it and the end-of-turn tokens after it."""
     prefill: str = ""
     """Beginning of the reply that the generation prompt contains."""
+    plain_reply: str = CONTENT
+    """A reply without calls."""
     calls: str = ""
     lead: str = ""
     noise: tuple[str, ...] = ()
@@ -66,7 +74,8 @@ def guess_dialect(probe_result: ProbeResult) -> DialectGuess:
     guess.reply = probe_result.turn[_reply_start(probe_result, guess) : end].lstrip()
     guess.shape, notes = guess_shape(guess.calls, probe_result.calls)
     if getattr(guess.shape, "bare", False):  # a bare call is recognized only at the beginning of the text
-        guess.reply = guess.reply.partition(CONTENT)[0] + guess.calls
+        guess.reply = guess.reply.removesuffix(guess.calls).partition(CONTENT)[0] + guess.calls
+    guess.plain_reply = _plain_reply(probe_result, guess)
     for path, text in notes:
         guess.add_note(path, text)
     guess.add_note("models", "Derived from the file name. Replace it by the ids of the models.")
@@ -109,6 +118,7 @@ def _find_text(probe_result: ProbeResult, guess: DialectGuess, start: int) -> in
     turn, content_start = probe_result.turn, probe_result.turn.find(CONTENT, start)
     if content_start < 0:
         guess.add_note("sample", "The template renders no text together with calls. The model may write some.")
+        _find_text_without_calls(probe_result, guess)
         return start
     end = content_start + len(CONTENT)
     open, after_tokens = turn[start:content_start].strip(), tokenize(turn[end:])
@@ -116,8 +126,22 @@ def _find_text(probe_result: ProbeResult, guess: DialectGuess, start: int) -> in
         return end
     last_close_token = after_tokens[closer_length(after_tokens) - 1]
     guess.text = (il.Span(open, turn[end + after_tokens[0].start : end + last_close_token.end]),)
-    guess.add_note("text", "These markers are around the text. Their purpose was not examined.")
+    guess.add_note("text", TEXT_NOTE)
     return end + last_close_token.end
+
+
+def _find_text_without_calls(probe_result: ProbeResult, guess: DialectGuess) -> None:
+    """Find the markers around the text of a turn without calls."""
+    prompt, turn = probe_result.generation_prompt, probe_result.plain_turn
+    open, _, after = turn[common_prefix_length(prompt, turn) :].partition(CONTENT)
+    for marker in (marker for span in guess.thinking for marker in (span.open, span.close)):
+        open = open.replace(marker, "")
+    after_tokens = tokenize(after)
+    ending_length = common_token_count(after_tokens[::-1], tokenize(probe_result.turn)[::-1])
+    close_tokens = after_tokens[: len(after_tokens) - ending_length]
+    if prompt and open.strip() and close_tokens and all(token.is_tag for token in tokenize(open)):
+        guess.text = (il.Span(open.strip(), after[close_tokens[0].start : close_tokens[-1].end]),)
+        guess.add_note("text", TEXT_NOTE)
 
 
 def _find_end(probe_result: ProbeResult, guess: DialectGuess, text_end: int) -> None:
@@ -150,3 +174,14 @@ def _reply_start(probe_result: ProbeResult, guess: DialectGuess) -> int:
     guess.prefill = probe_result.generation_prompt[thinking_start:]
     guess.add_note("thinking", f"The prompt ends with {guess.prefill!r}: pass that as `prefill`.")
     return min(prompt_length, thinking_start)
+
+
+def _plain_reply(probe_result: ProbeResult, guess: DialectGuess) -> str:
+    """Return the turn without calls, without the generation prompt before it and the end-of-turn tokens after it."""
+    prompt = probe_result.generation_prompt.removesuffix(guess.prefill)
+    if not prompt or not probe_result.plain_turn.startswith(prompt):
+        return CONTENT
+    reply = probe_result.plain_turn.removeprefix(prompt)
+    for token in reversed(guess.noise):
+        reply = reply.rstrip().removesuffix(token)
+    return reply.strip()

@@ -26,6 +26,7 @@ from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 __all__ = ["guess_shape"]
 
 CODE_FENCE = "```"
+_NUMBER = re.compile(r"(\d+)")
 
 
 def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, DraftNotes]:
@@ -57,7 +58,8 @@ def _guess_envelope(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) ->
     (start, end), last = positions[0], positions[-1][1]
     between = text[end : positions[1][0]] if len(positions) > 1 else None
     markers = _envelope_markers(text[:start], between, text[last:], notes)
-    template = _envelope_template(text[start:end], calls[0])
+    templates = [_envelope_template(text[slice(*body)], call) for body, call in zip(positions, calls, strict=True)]
+    template = _with_number(templates)
     if template is None:
         notes.append(("shape.json_envelope", "The position of the arguments in the call object was not found."))
         template = JsonEnvelope(open=()).call
@@ -85,6 +87,19 @@ def _envelope_template(body: str, call: ProbeCall) -> str | None:
         template += body[position:start].replace("$", "$$") + field
         position = start + length
     return template + body[position:].replace("$", "$$")
+
+
+def _with_number(templates: Sequence[str | None]) -> str | None:
+    """Return the first template, with $number in place of a number that counts the calls from 0."""
+    first, *others = templates
+    if first is None or not others or others[0] is None:
+        return first
+    pieces, pieces_of_second = _NUMBER.split(first), _NUMBER.split(others[0])
+    differing = [pair for pair in zip(pieces, pieces_of_second, strict=False) if pair[0] != pair[1]]
+    if not differing or len(pieces) != len(pieces_of_second) or set(differing) != {("0", "1")}:
+        return first
+    pairs = zip(pieces, pieces_of_second, strict=True)
+    return "".join(piece if piece == other else "$number" for piece, other in pairs)
 
 
 def _envelope_keys(body: dict[str, Any], call: ProbeCall) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import interlingua as il
 from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess
-from interlingua.cli.dialects.drafting.template_probe import CONTENT, TOOLS
+from interlingua.cli.dialects.drafting.template_probe import TOOLS
 from interlingua.errors import InterlinguaError
 from interlingua.exports.formats.structural_tag_reader import read_structural_tag
 from interlingua.exports.matcher import Matcher
@@ -24,11 +24,12 @@ class TagProposal(NamedTuple):
 def propose_tag(dialect: il.Dialect, guess: DialectGuess) -> TagProposal:
     """Return the structural tag of a dialect, if it accepts the renderings of the template.
 
-    The tag for optional calls must accept the whole turn and its text alone, and the one for required calls the calls.
+    The tag for optional calls must accept the whole turn and a turn without calls, and the one for required calls the
+    calls.
     """
     renderings = (
         ("auto", "the assistant turn", guess.reply),
-        ("auto", "a turn without calls", CONTENT),
+        ("auto", "a turn without calls", guess.plain_reply),
         ("required", "the calls", guess.calls),
     )
     try:

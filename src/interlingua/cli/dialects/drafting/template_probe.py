@@ -185,8 +185,8 @@ def _raise_refusal(message: str) -> NoReturn:
 
 
 def _render_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a template that cannot be rendered."""
+    """Return what the expressions of a template raise."""
     import jinja2
 
-    from_values = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
-    return (_TemplateRefusal, jinja2.TemplateError, *from_values)
+    errors = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, RecursionError)
+    return (_TemplateRefusal, jinja2.TemplateError, *errors)
