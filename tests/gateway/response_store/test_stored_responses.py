@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +227,34 @@ def test_reply_is_sent_although_it_cannot_be_stored(upstream: UpstreamServer) ->
     with run_gateway(config=config) as gateway:
         assert client_of(gateway).responses.create(model="unwritable", input="hi").output_text == "x"
         gateway.wait_for_log("cannot store a response")
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        ("{store: postgresql, url: 'postgresql://someone@127.0.0.1:9/responses'}", "127.0.0.1"),
+        ("{path: /proc/none/responses.db}", "/proc/none"),
+    ],
+)
+def test_reason_of_a_failed_database_is_in_the_log_only(upstream: UpstreamServer, state: str, detail: str) -> None:
+    if "postgresql" in state:
+        pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    config = CONFIG.format(url=upstream.url, keys=KEYS[0], workers=1, state=state)
+    with run_gateway(config=config) as gateway:
+        client = client_of(gateway)
+        requests: list[Callable[[], Any]] = [
+            lambda: client.responses.retrieve("resp_1"),
+            lambda: client.responses.create(model="any", input="hi", previous_response_id="resp_1"),
+            lambda: client.responses.create(model="any", input="hi", background=True),
+        ]
+        for request in requests:
+            with pytest.raises(openai.InternalServerError) as caught:
+                request()
+            assert caught.value.status_code == 503
+            assert detail not in str(caught.value.body)
+            id = caught.value.response.headers["x-interlingua-id"]
+            log = gateway.wait_for_log(f"{id}.*\n")
+            assert detail in next(line for line in log.splitlines() if id in line)
 
 
 def test_response_is_durable_before_its_final_event_is_sent(upstream: UpstreamServer, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from interlingua.gateway.http.memory_budget import COPIES
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.response_store.background_stream import current_response, follow_events
+from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import Conversation, ResponseStore, StoredResponse
 from interlingua.gateway.response_store.stored_exchange import (
     ItemNotFound,
@@ -58,9 +59,13 @@ class StoredResponses:
     async def _follow(self, request: web.Request, id: str, after: int) -> web.StreamResponse:
         store, owner, _ = self._locate(request)
         settings, stream = self._gateway.config.settings, ResponseStream(request)
+
+        def report(error: DatabaseFailed) -> None:
+            self._gateway.log.error("cannot follow a response", error=error.log_message)
+
         try:
             async with EarlyKeepAlive(stream, settings.keepalive, dict):
-                async for frames in follow_events(store, owner, id, after):
+                async for frames in follow_events(store, owner, id, after, report):
                     with MovingDeadline() as deadline:
                         deadline.set_timeout("the client", settings.limits.send)
                         if frames:

@@ -11,6 +11,7 @@ from aiohttp import web
 from interlingua.gateway.relay.client_side import ClientSide, InnerRelay
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
+from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
 
 __all__ = ["start_in_background"]
@@ -36,8 +37,12 @@ async def start_in_background(
     start_task(_run(client.relay_to(stream), stream))
     if not client_request.stream:
         return await client.send_reply(stream.initial_response)
+
+    def report(error: DatabaseFailed) -> None:
+        client.exchange.outcome, client.exchange.error = "cut-off", error.log_message
+
     async with client.early_keepalive():
-        async for frames in follow_events(exchange.store, exchange.owner, stream.response_id, after=-1):
+        async for frames in follow_events(exchange.store, exchange.owner, stream.response_id, -1, report):
             if frames:
                 await client.send_frames(frames)
     return await client.end_stream()

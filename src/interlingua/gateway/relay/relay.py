@@ -546,7 +546,7 @@ class Relay:
             self._recording.on_failure(error)
         if isinstance(error, BadRequest):
             name_client_field(error, self._conversation_field, self._origins)
-        self._exchange.error = self._redactor.redact_text(str(error))
+        self._exchange.error = self._redactor.redact_text(error.log_message)
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:

@@ -116,8 +116,21 @@ class BackgroundStream(EventStream):
         if (response := self._final_response) is None:
             await self._flush()
             return web.StreamResponse()
-        stored, exchange = self._stored(str(response.get("status")), response), self._exchange
-        is_kept = stored.status in STORED_STATUSES
+        stored = self._stored(str(response.get("status")), response)
+        gives_up_at = time.monotonic() + LOST_SECONDS
+        while True:
+            try:
+                await self._finish(stored, response)
+            except DatabaseFailed:
+                if time.monotonic() >= gives_up_at:
+                    raise
+                await asyncio.sleep(HEARTBEAT_SECONDS)  # the database may be restarting, and nobody else has the reply
+            else:
+                return web.StreamResponse()
+
+    async def _finish(self, stored: StoredResponse, response: Json) -> None:
+        """Store the end of the response."""
+        exchange, is_kept = self._exchange, stored.status in STORED_STATUSES
         async with self._lock:
             await exchange.store.finish(
                 exchange.owner,
@@ -128,7 +141,6 @@ class BackgroundStream(EventStream):
                 exchange.conversation if is_kept else "",
             )
             self._pending.clear()
-        return web.StreamResponse()
 
     async def _flush(self) -> str:
         """Store the pending events, and return the status of the response."""
@@ -162,11 +174,22 @@ def current_response(stored: StoredResponse) -> Json:
     return {**response, "status": stored.status}
 
 
-async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -> AsyncIterator[bytes]:
-    """Yield the frames of all events with a higher number, until the response has ended."""
+async def follow_events(
+    store: ResponseStore, owner: str, id: str, after: int, report: Callable[[DatabaseFailed], None]
+) -> AsyncIterator[bytes]:
+    """Yield the frames of all events with a higher number, until the response has ended.
+
+    If the database fails, `report` is called, and an error event is the last one: the client can follow the response
+    again later.
+    """
     while True:
-        stored = await store.get(owner, id)
-        batches = await store.events_after(owner, id, after)
+        try:
+            stored = await store.get(owner, id)
+            batches = await store.events_after(owner, id, after)
+        except DatabaseFailed as error:
+            report(error)
+            yield _error_frame(error, after + 1)
+            return
         frames: list[bytes] = []
         for line in b"\n".join(batches).splitlines():
             event = read_json(line, _EventHead) or msgspec.convert(read_full_object(line) or {}, _EventHead)
@@ -187,6 +210,11 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
             return
         yield b""
         await asyncio.sleep(POLL_SECONDS)
+
+
+def _error_frame(error: DatabaseFailed, number: int) -> bytes:
+    fields = {"code": "server_error", "message": f"{error} ({error.hint})", "param": None}
+    return encode_event(encode_json({"type": "error", "sequence_number": number, **fields}), "error")
 
 
 class _EventHead(msgspec.Struct):

@@ -87,7 +87,7 @@ class StoredExchange(msgspec.Struct, frozen=True, kw_only=True):
         try:
             await self.store.save(self.owner, stored, item_ids(self.input, response), self.conversation)
         except DatabaseFailed as error:
-            self.log.error("cannot store a response", id=self.exchange_id, error=str(error))
+            self.log.error("cannot store a response", id=self.exchange_id, error=error.log_message)
 
 
 class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
