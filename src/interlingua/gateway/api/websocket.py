@@ -173,12 +173,13 @@ class _Session:
         self._last = None  # until this response is complete: a failed one cannot be continued, nor what it continued
         items = [*last.items, *input_items(body)] if last is not None else input_items(body)
         echo: Json = {}
-        origins: Origins = []
+        origins = Origins()
         if last is not None:
             _check_call_outputs(items)
             echo = {PREVIOUS_ID: last.id}
             if not last.is_stored:
-                origins = [Origin(PREVIOUS_ID, is_same=False)] * len(last.items) + input_origins(body)
+                origins.add(Origin(PREVIOUS_ID, is_same=False), len(last.items))
+                origins.extend(input_origins(body))
                 body = {key: value for key, value in body.items() if key != PREVIOUS_ID} | {"input": items}
         if event.get("generate") is False:
             await self._acknowledge(body, items, echo)
@@ -187,7 +188,7 @@ class _Session:
 
     async def _relay(self, body: Json, items: list[Any], echo: Json, origins: Origins) -> None:
         stream = _WebSocketStream(self._request, encode_json({**body, "stream": True}), self._socket, echo)
-        stream.origins = origins
+        stream.changes = (origins,)
         await Relay(self._gateway, self._request, self._wire, stream).run()
         if stream.final_response is not None:
             output = as_list(stream.final_response.get("output"))

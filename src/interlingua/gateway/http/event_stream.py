@@ -31,8 +31,8 @@ class EventStream(ResponseStream):
         """Fields of the client's request that `body` lacks or changes, and that the response repeats."""
         self.reply_id = reply_id
         """Id of the response without its prefix; empty if the gateway chooses one."""
-        self.origins: Origins = []
-        """Origins of the items in `body`, in the client's request."""
+        self.changes: tuple[Origins, ...] = ()
+        """For each change of the client's request that has led to `body`, the origins of the items in it."""
         self.save: SaveResponse | None = None
         """Stores the response, before its final event is delivered; None if it is not stored."""
 

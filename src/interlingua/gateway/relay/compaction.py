@@ -56,7 +56,7 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     """
     request = summary_request(client_request.body.decode())
     stream = SummaryStream(client.request, request, repeated_fields(client_request))
-    stream.origins = summary_origins(client_request.body.decode())
+    stream.changes = (summary_origins(client_request.body.decode()),)
     async with client.early_keepalive() if client_request.stream else nullcontext():
         await client.relay_to(stream).run()
     summary = stream.final_response()
@@ -169,7 +169,7 @@ def summary_request(body: Json) -> Json:
 def summary_origins(body: Json) -> Origins:
     """Return the origins of the items in `summary_request`, but for the last one, which is the gateway's own."""
     located = zip(input_items(body), input_origins(body), strict=True)
-    return [origin for item, origin in located if as_dict(item).get("type") != TRIGGER]
+    return Origins(origin for item, origin in located if as_dict(item).get("type") != TRIGGER)
 
 
 def compacted_response(response: Json, key: bytes) -> Json:

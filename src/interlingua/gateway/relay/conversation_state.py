@@ -7,7 +7,7 @@ import msgspec
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.error_responses import TooLarge
-from interlingua.gateway.http.field_origins import Origin, Origins, name_client_field
+from interlingua.gateway.http.field_origins import Origins, name_client_field
 from interlingua.gateway.http.memory_budget import COPIES, MemoryShare
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.http.sealed_values import SealedValues
@@ -30,7 +30,7 @@ class StatefulRequest(msgspec.Struct, frozen=True, kw_only=True):
     stored_exchange: StoredExchange | None
     """Stores its response; None if that is not stored."""
     origins: Origins
-    """Origins of the items in its conversation; [] if they are those of the client's request."""
+    """Origins of the items in its conversation; empty if they are those of the client's request."""
     compacts: bool
     """The client wants a summary of the conversation instead of a reply."""
 
@@ -87,9 +87,9 @@ class ConversationState:
             if self._store is not None and not has_same_wire:
                 client_request.body.drop("store")
             return StatefulRequest(
-                client_request=client_request, stored_exchange=None, origins=[], compacts=self._compacts
+                client_request=client_request, stored_exchange=None, origins=Origins(), compacts=self._compacts
             )
-        stored_exchange, origins = None, list[Origin]()
+        stored_exchange, origins = None, Origins()
         if self._store is not None:
             client_request, stored_exchange, origins = await self._add_history(
                 self._store, client_request, has_same_wire
@@ -99,7 +99,7 @@ class ConversationState:
             try:
                 compacts = self._read_compaction(client_request, has_same_wire)
             except BadRequest as error:
-                name_client_field(error, get_wire(client_request.wire).TRAITS.conversation_field, origins)
+                name_client_field(error, get_wire(client_request.wire).TRAITS.conversation_field, (origins,))
                 raise
         return StatefulRequest(
             client_request=client_request, stored_exchange=stored_exchange, origins=origins, compacts=compacts

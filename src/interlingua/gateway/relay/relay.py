@@ -28,7 +28,7 @@ from interlingua.gateway.http.error_responses import (
     returned_headers,
 )
 from interlingua.gateway.http.event_stream import EventStream
-from interlingua.gateway.http.field_origins import Origins, name_client_field, trace_origins
+from interlingua.gateway.http.field_origins import Origins, name_client_field
 from interlingua.gateway.http.memory_budget import COPIES, UNCHECKED_BYTES
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
@@ -90,6 +90,7 @@ class Relay:
 
     __slots__ = (
         "_body_size",
+        "_changes",
         "_compacts",
         "_config",
         "_counted_request",
@@ -98,7 +99,6 @@ class Relay:
         "_gateway",
         "_memory",
         "_observer",
-        "_origins",
         "_recording",
         "_reply",
         "_request",
@@ -137,7 +137,7 @@ class Relay:
         self._body_size = 0  # size of the client's body in bytes
         self._memory = gateway.memory_budget.open_share()
         self._trace = NO_TRACE
-        self._origins: Origins = stream.origins if stream is not None else []
+        self._changes: tuple[Origins, ...] = stream.changes if stream is not None else ()
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -340,9 +340,9 @@ class Relay:
         return client_request
 
     def _add_origins(self, origins: Origins) -> None:
-        """Record the origins of the items in a conversation that was changed."""
+        """Record the origins of the items in a conversation, if it was changed."""
         if origins:
-            self._origins = trace_origins(origins, self._conversation_field, self._origins)
+            self._changes = (*self._changes, origins)
 
     async def _read_request_body(self, client_id: str, state: ConversationState | None) -> RequestBody:
         limits = self._config.settings.limits
@@ -545,7 +545,7 @@ class Relay:
         if self._recording is not None:
             self._recording.on_failure(error)
         if isinstance(error, BadRequest):
-            name_client_field(error, self._conversation_field, self._origins)
+            name_client_field(error, self._conversation_field, self._changes)
         self._exchange.error = self._redactor.redact_text(error.log_message)
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
@@ -603,7 +603,7 @@ class Relay:
 
     def relay_to(self, stream: EventStream) -> Relay:
         counted_request, self._counted_request = self._counted_request, None
-        stream.origins = trace_origins(stream.origins, self._conversation_field, self._origins) or self._origins
+        stream.changes = (*self._changes, *stream.changes)
         return Relay(self._gateway, self._request, self._wire, stream, counted_request)
 
     def early_keepalive(self) -> EarlyKeepAlive:

@@ -99,7 +99,7 @@ class ServerToolLoop:
         """Ask the model for one round. Only the first has the id of the reply: the ids of items are made from it."""
         body = encode_json(self._rounds.start_round())
         stream = _RoundStream(self._client.request, body, self._reply_id, self._echo, self._deliver)
-        stream.origins = self._rounds.origins
+        stream.changes = (self._rounds.origins,)
         self._reply_id = ""
         await self._client.relay_to(stream).run()
         return stream.error_response

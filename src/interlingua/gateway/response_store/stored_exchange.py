@@ -101,7 +101,7 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous: str
     conversation: str
     origins: Origins
-    """Origins of the items in its input; [] if nothing was added to it."""
+    """Origins of the items in its input; empty if nothing was added to it."""
 
     @property
     def echo(self) -> Json:
@@ -147,14 +147,14 @@ async def resolve_input(store: ResponseStore, owner: str, body: Json, *, keep_un
     items, added_bytes = await resolve_references(store, owner, input_items(body), keep_unknown)
     if chain or conversation:
         body = {key: value for key, value in body.items() if key not in (PREVIOUS_ID, CONVERSATION)}
-    origins: Origins = []
+    origins = Origins()
     history: list[Any] = []
     for stored in chain:
         history += _read_list(stored.input)
         add_response(history, output_items(stored))
     if history:
-        origins = [Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False)] * len(history)
-        origins += input_origins(body)
+        origins.add(Origin(CONVERSATION if conversation else PREVIOUS_ID, is_same=False), len(history))
+        origins.extend(input_origins(body))
     if history or added_bytes:
         body = {**body, "input": [*history, *items]}
     added_bytes += sum(len(stored.input) + len(stored.response) for stored in chain)

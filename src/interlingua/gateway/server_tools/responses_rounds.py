@@ -84,7 +84,7 @@ class ResponsesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
-        self.origins: Origins = []
+        self.origins = Origins()
 
     def start_round(self) -> Json:
         self._first_index = len(self._items)
@@ -92,7 +92,8 @@ class ResponsesRounds:
         own = Origin("input", is_same=False)
         reply = [(own, item) for item in self._items if item.get("id") not in self._sealed_ids]
         turns = [item for _, item in items_for_model(reply, self._results)]
-        self.origins = [*input_origins(self._body), *([own] * len(turns))]
+        self.origins = input_origins(self._body)
+        self.origins.add(own, len(turns))
         request = {
             **self._body,
             "stream": True,

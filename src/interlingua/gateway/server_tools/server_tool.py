@@ -114,7 +114,7 @@ class Rounds(Protocol):
     """True if it has ended with an error, which is sent."""
 
     origins: Origins
-    """Origins of the items in the conversation of this round, in the client's request."""
+    """Origins of the items in the conversation of this round, in the request for the first one."""
 
     def start_round(self) -> Json:
         """Return the request of the next round, in the client's API: with all that was replied so far."""
