@@ -170,11 +170,12 @@ def new_background_stream(store: ResponseStore) -> BackgroundStream:
         previous="",
         conversation="c",
         input=b"[]",
+        input_ids=[],
         log=GatewayLog(Log(), []),
         exchange_id="x",
     )
     request = make_mocked_request("POST", "/v1/responses")
-    return BackgroundStream(request, "openai-responses", {"model": "m"}, exchange, {})
+    return BackgroundStream(request, "openai-responses", {"model": "m"}, b"{}", exchange, {})
 
 
 def test_final_event_is_stored_together_with_the_response(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_final_event_is_stored_together_with_the_response(tmp_path: Path) -> Non
         stored, conversation = await store.get("o", stream.response_id), await store.get_conversation("o", "c")
         assert stored is not None
         assert stored.status == "completed"
-        assert list(await store.find_items("o", ["msg_1"])) == ["msg_1"]
+        assert list(await store.find_items("o", ["msg_1"], 1000)) == ["msg_1"]
         assert conversation is not None
         assert conversation.latest == stream.response_id
 

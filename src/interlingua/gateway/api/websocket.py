@@ -26,7 +26,7 @@ from interlingua.gateway.http.field_origins import Origin, Origins
 from interlingua.gateway.http.final_event import final_response
 from interlingua.gateway.http.input_items import add_response, input_items, input_origins
 from interlingua.gateway.relay.relay import Relay
-from interlingua.gateway.response_store.stored_exchange import PREVIOUS_ID
+from interlingua.gateway.response_store.history_reader import PREVIOUS_ID
 from interlingua.gateway.state import GatewayState
 from interlingua.translation.exchange import empty_reply
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from interlingua.gateway.relay.client_side import ClientSide, InnerRelay
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
+from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events, run_request
 from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
 
@@ -32,7 +32,8 @@ async def start_in_background(
         start_task: Starts a task that outlives the client's request.
     """
     body = client_request.body.decode()
-    stream = BackgroundStream(client.request, client_request.wire, body, exchange, client_request.echo)
+    encoded = await client.work_on(client_request, run_request, body)
+    stream = BackgroundStream(client.request, client_request.wire, body, encoded, exchange, client_request.echo)
     await stream.create()
     start_task(_run(client.relay_to(stream), stream))
     if not client_request.stream:

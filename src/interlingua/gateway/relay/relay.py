@@ -6,8 +6,8 @@ import asyncio
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -73,6 +73,7 @@ CLIENT_CLOSED_STATUS = 499
 """Logged status of a request whose client disconnected before the end of the response."""
 _HEADER_SAFE_ID = re.compile(r"[!-~]{1,200}")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -349,7 +350,7 @@ class Relay:
         if self._event_stream is None:
             data = await read_body(self._request, limits, self._memory)
         else:
-            data = self._event_stream.body
+            data = self._event_stream.take_body()
         self._body_size, work_threads = len(data), self._gateway.work_threads
         self._memory.resize(COPIES * len(data))
         if self._observer:
@@ -442,7 +443,9 @@ class Relay:
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
         if self._stored_exchange is not None:
-            await self._stored_exchange.save(read_full_object(reply.initial_data) or {})
+            data, owner = reply.initial_data, self._stored_exchange.owner
+            response = await self._gateway.work_threads.run(owner, len(data), read_full_object, data)
+            await self._stored_exchange.save(response or {})
         return await self.respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
@@ -600,6 +603,12 @@ class Relay:
     @property
     def has_begun(self) -> bool:
         return self._stream.response is not None
+
+    async def work_on(
+        self, client_request: ClientRequest, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        client_id, size = client_request.client_id, client_request.body_size
+        return await self._gateway.work_threads.run(client_id, size, function, *args, **kwargs)
 
     def relay_to(self, stream: EventStream) -> Relay:
         counted_request, self._counted_request = self._counted_request, None

@@ -54,6 +54,7 @@ class ServerToolLoop:
         max_seal_bytes: int,
     ) -> None:
         self._client = client
+        self._client_request = client_request
         self._is_stream = client_request.stream
         self._rounds = start_rounds(client_request.wire, body, tools, client_request.seal_key, max_seal_bytes)
         self._reply_id = client_request.reply_id
@@ -97,7 +98,7 @@ class ServerToolLoop:
 
     async def _ask(self) -> ErrorResponse | None:
         """Ask the model for one round. Only the first has the id of the reply: the ids of items are made from it."""
-        body = encode_json(self._rounds.start_round())
+        body = await self._client.work_on(self._client_request, lambda: encode_json(self._rounds.start_round()))
         stream = _RoundStream(self._client.request, body, self._reply_id, self._echo, self._deliver)
         stream.changes = (self._rounds.origins,)
         self._reply_id = ""
