@@ -35,12 +35,12 @@ async def start_in_background(
     encoded = await client.work_on(client_request, run_request, body)
     stream = BackgroundStream(client.request, client_request.wire, body, encoded, exchange, client_request.echo)
     await stream.create()
-    start_task(_run(client.relay_to(stream), stream))
+    start_task(_run(client.hand_over_to(stream), stream))
     if not client_request.stream:
         return await client.send_reply(stream.initial_response)
 
     def report(error: DatabaseFailed) -> None:
-        client.exchange.outcome, client.exchange.error = "cut-off", error.log_message
+        exchange.log.error("cannot follow a response", id=exchange.exchange_id, error=error.log_message)
 
     async with client.early_keepalive():
         async for frames in follow_events(exchange.store, exchange.owner, stream.response_id, -1, report):

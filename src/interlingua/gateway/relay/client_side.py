@@ -49,7 +49,12 @@ class ClientSide(Protocol):
         """Return the result of the function, which works on the whole request: in a thread if that is long."""
 
     def relay_to(self, stream: EventStream) -> InnerRelay:
-        """Return a relay for the request of this stream. The first one is counted as the client's own request."""
+        """Return a relay for the request of this stream, which is a part of the client's own: it is not counted, and
+        what it uses is added to the exchange."""
+
+    def hand_over_to(self, stream: EventStream) -> InnerRelay:
+        """Return a relay for the request of this stream, which takes the place of the client's own: it is counted and
+        logged instead."""
 
     def early_keepalive(self) -> EarlyKeepAlive:
         """Return the context manager that sends keep-alive comments until a stream begins."""

@@ -16,7 +16,7 @@ from aiohttp import web
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import write_value_envelope
-from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.errors import BadRequest, UpstreamError
 from interlingua.events import Finding
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins
@@ -71,7 +71,7 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     return await client.end_stream()
 
 
-class SummaryFailed(InterlinguaError):
+class SummaryFailed(UpstreamError):
     """The request for a summary failed."""
 
     def __init__(self, status: int, error: Json) -> None:

@@ -70,8 +70,6 @@ class ServerToolLoop:
         client, rounds = self._client, self._rounds
         async with client.early_keepalive() if self._is_stream else nullcontext():
             error = await self._run_rounds()
-        if error is not None or rounds.has_failed:
-            client.exchange.outcome = "upstream-failed"
         if error is not None and not client.has_begun:
             return await client.respond(error.status, error.body, error.headers)
         if error is not None:
