@@ -120,6 +120,7 @@ class MessagesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
+        self.max_calls = 0  # each tool has its own maximum
         self.origins = Origins()
 
     def start_round(self) -> Json:

@@ -113,6 +113,9 @@ class Rounds(Protocol):
     has_failed: bool
     """True if it has ended with an error, which is sent."""
 
+    max_calls: int
+    """Maximum number of calls in the reply that the gateway runs, as the client wants it; 0: no maximum."""
+
     origins: Origins
     """Origins of the items in the conversation of this round, in the request for the first one."""
 
