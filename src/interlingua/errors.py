@@ -57,12 +57,19 @@ class InterlinguaError(Exception):
 
     status = 500
     type = "api_error"
+    internal_reason = ""
+    """The cause, for the log only: it may describe internals of the gateway, such as the address of a database."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
         if hint:
             self.add_note(f"hint: {hint}")  # tracebacks show it
+
+    @property
+    def log_message(self) -> str:
+        """The message for the log."""
+        return f"{self}: {self.internal_reason}" if self.internal_reason else str(self)
 
 
 class UsageError(InterlinguaError):

@@ -199,3 +199,15 @@ def test_reference_cannot_be_made_for_another_page() -> None:
 @pytest.mark.parametrize("reference", ["\ud800", "0123456789ab:https://example.com/\ud800"])
 def test_reference_with_an_unpaired_surrogate_is_that_of_no_page(reference: str) -> None:
     assert PageReferences(b"key").read(reference) == (reference, False)
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_valid"),
+    [
+        *((offset, True) for offset in ("+03:00", "-3", "+0530", "+14:00", "-09:30")),
+        *((offset, False) for offset in ("+99:99", "+05:75", "+15:00", "5", "+1:-2", "+ 1", "+03:00:00", "+٣", "Z")),
+    ],
+)
+def test_time_needs_a_utc_offset_that_exists(gateway: GatewayProcess, offset: str, is_valid: bool) -> None:
+    text = output(gateway, {"time": [{"utc_offset": offset}]})
+    assert text.startswith(f"The time at UTC{offset} is 20" if is_valid else "[time failed")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -159,6 +162,134 @@ def test_unstored_response_is_unknown_on_another_connection(gateway: GatewayProc
             assert (await two.create(**fields))[-1]["type"] == "response.completed"
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize("later", [{"store": False}, {}])
+def test_unstored_response_continues_one_that_is_stored(
+    gateway: GatewayProcess, upstream: UpstreamServer, later: dict[str, Any]
+) -> None:
+    """The connection has only the new items of an unstored response. Those before come from the store."""
+    model = f"mixed-{len(later)}"
+    upstream.add(
+        model,
+        *up.stream_response(up.ROLE + up.call("{}", name="read") + up.delta(finish="tool_calls") + up.DONE),
+    )
+    for text in ("two", "three", "four"):
+        upstream.add(model, up.chat_stream(text))
+    tools = [{"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}]
+
+    async def use() -> None:
+        async with connect(gateway) as one, connect(gateway) as two:
+            first = (await one.create(model=model, input="first", tools=tools))[-1]["response"]
+            call_id = first["output"][0]["call_id"]
+            result = {"type": "function_call_output", "call_id": call_id, "output": "result"}
+            second = await two.create(model=model, input=[result], previous_response_id=first["id"], store=False)
+            previous = second[-1]["response"]["id"]
+            for text in ("third", "fourth"):
+                events = await two.create(model=model, input=text, previous_response_id=previous, **later)
+                assert events[-1]["type"] == "response.completed", events
+                assert events[-1]["response"]["previous_response_id"] == previous
+                previous = events[-1]["response"]["id"]
+
+    asyncio.run(use())
+    messages = upstream.wait_for_requests(model)[-1].body["messages"]
+    texts = [message["content"] for message in messages]
+    assert texts == ["first", None, "result", "two", "third", "three", "fourth"]
+
+
+REFUSE_WRITES = "CREATE TRIGGER refuse BEFORE INSERT ON responses BEGIN SELECT RAISE(FAIL, 'no space left'); END"
+
+
+@pytest.mark.parametrize("texts", [["second", "third"], ["first", "second", "third"]])
+def test_response_that_could_not_be_stored_is_continued_from_memory(
+    upstream: UpstreamServer, tmp_path: Path, texts: list[str]
+) -> None:
+    """The first response is stored, all others are not."""
+    model, database = f"unwritable-{len(texts)}", tmp_path / "responses.db"
+    for text in ("before", *texts):
+        upstream.add(model, up.chat_stream(f"re: {text}"))
+
+    async def use(socket: Socket) -> None:
+        await socket.create(model=model, input="before")
+        fields: dict[str, Any] = {"model": model}
+        for text in texts:
+            if text == "second":
+                with closing(sqlite3.connect(database)) as connection:
+                    connection.execute(REFUSE_WRITES)
+            events = await socket.create(**fields, input=text)
+            assert events[-1]["type"] == "response.completed", events
+            fields["previous_response_id"] = events[-1]["response"]["id"]
+
+    config = CONFIG.format(url=upstream.url, key=KEY, more=f"state: {{path: {database}}}")
+    with run_gateway(config=config) as gateway:
+        run_client(gateway, use)
+        gateway.wait_for_log("cannot store a response")
+    *before, last = texts
+    assert sent_texts(upstream, model) == [*(text for name in before for text in (name, f"re: {name}")), last]
+
+
+@pytest.mark.parametrize(("store", "is_counted"), [(False, True), (True, False)])
+def test_memory_counts_conversations_that_only_a_connection_has(
+    gateway: GatewayProcess, upstream: UpstreamServer, store: bool, is_counted: bool
+) -> None:
+    model = f"memory-{store}"
+    upstream.add(model, up.chat_stream("x"))
+
+    async def use(socket: Socket) -> None:
+        await socket.create(model=model, input="x" * 80_000, store=store)
+        await wait_for_memory(lambda used: used >= 80_000 if is_counted else used == 0)
+
+    async def wait_for_memory(is_expected: Callable[[int], bool]) -> None:
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with asyncio.timeout(10), aiohttp.ClientSession(headers=headers) as session:
+            while True:
+                async with session.get(f"{gateway.base}/status") as response:
+                    if is_expected((await response.json())["memory_bytes"]["used"]):
+                        return
+                await asyncio.sleep(0.05)
+
+    run_client(gateway, use)
+    asyncio.run(wait_for_memory(lambda used: used == 0))
+
+
+def test_conversation_without_memory_for_it_is_not_kept(upstream: UpstreamServer) -> None:
+    for _ in range(9):
+        upstream.add("full", up.chat_stream("x"))
+    more = "limits: {memory: 1048576, conversations: 0}"
+    with run_gateway(config=CONFIG.format(url=upstream.url, key=KEY, more=more)) as gateway:
+
+        async def use() -> None:
+            async with AsyncExitStack() as stack:
+                sockets = [await stack.enter_async_context(connect(gateway)) for _ in range(9)]
+                results: Counter[str] = Counter()
+                ids: list[str] = []
+                for socket in sockets:
+                    last = (await socket.create(model="full", input="x" * 70_000, store=False))[-1]
+                    results[last["type"]] += 1
+                    ids.append(last["response"]["id"] if "response" in last else "")
+                assert results["response.completed"] >= 2, results
+                assert results["error"] >= 1, results
+                for socket in sockets:  # what they hold is released
+                    await socket.create(model="full", input="x", previous_response_id="resp_unknown")
+                upstream.add("full", up.chat_stream("x"))
+                assert (await sockets[-1].create(model="full", input="x" * 70_000))[-1]["type"] == "response.completed"
+
+        asyncio.run(use())
+
+
+def test_conversation_of_a_connection_is_not_larger_than_a_request(
+    gateway: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("long", up.chat_stream("x"))
+
+    async def use(socket: Socket) -> None:
+        fields: dict[str, Any] = {"model": "long", "store": False, "input": "x" * 60_000}
+        first = await socket.create(**fields)
+        (error,) = await socket.create(**fields, previous_response_id=first[-1]["response"]["id"])
+        assert (error["status"], "limits.body" in error["error"]["message"]) == (413, True)
+
+    run_client(gateway, use)
+    assert upstream.count("long") == 1
 
 
 def test_summary_replaces_what_was_before_on_the_connection(gateway: GatewayProcess, upstream: UpstreamServer) -> None:

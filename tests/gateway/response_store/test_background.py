@@ -16,7 +16,8 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from interlingua.gateway.observability.log import GatewayLog
-from interlingua.gateway.response_store.background_stream import FLUSH_SECONDS, BackgroundStream
+from interlingua.gateway.response_store.background_stream import FLUSH_SECONDS, BackgroundStream, follow_events
+from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.store import Conversation, ResponseStore
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
 from interlingua.gateway.settings.schema import Log
@@ -162,22 +163,27 @@ def test_resumed_stream_of_a_complete_response_ends_with_its_final_event(
     assert (last.type, last.response.output_text) == ("response.completed", "Hello")
 
 
+def new_background_stream(store: ResponseStore) -> BackgroundStream:
+    exchange = StoredExchange(
+        store=store,
+        owner="o",
+        previous="",
+        conversation="c",
+        input=b"[]",
+        input_ids=[],
+        log=GatewayLog(Log(), []),
+        exchange_id="x",
+    )
+    request = make_mocked_request("POST", "/v1/responses")
+    return BackgroundStream(request, "openai-responses", {"model": "m"}, b"{}", exchange, {})
+
+
 def test_final_event_is_stored_together_with_the_response(tmp_path: Path) -> None:
     """Whoever reads the final event, also from another worker, finds the response complete."""
 
     async def use(store: ResponseStore) -> None:
-        exchange = StoredExchange(
-            store=store,
-            owner="o",
-            previous="",
-            conversation="c",
-            input=b"[]",
-            log=GatewayLog(Log(), []),
-            exchange_id="x",
-        )
+        stream = new_background_stream(store)
         await store.save_conversation("o", Conversation(id="c", created=1.0))
-        request = make_mocked_request("POST", "/v1/responses")
-        stream = BackgroundStream(request, "openai-responses", {"model": "m"}, exchange, {})
         await stream.create()
         storing = asyncio.create_task(stream.keep_stored(lambda: None))
         response = {"id": stream.response_id, "status": "completed", "output": [{"type": "message", "id": "msg_1"}]}
@@ -192,9 +198,61 @@ def test_final_event_is_stored_together_with_the_response(tmp_path: Path) -> Non
         stored, conversation = await store.get("o", stream.response_id), await store.get_conversation("o", "c")
         assert stored is not None
         assert stored.status == "completed"
-        assert list(await store.find_items("o", ["msg_1"])) == ["msg_1"]
+        assert list(await store.find_items("o", ["msg_1"], 1000)) == ["msg_1"]
         assert conversation is not None
         assert conversation.latest == stream.response_id
+
+    use_store(tmp_path, use)
+
+
+def test_end_is_stored_when_the_database_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlingua.gateway.response_store.background_stream.HEARTBEAT_SECONDS", 0.01)
+    failures = [DatabaseFailed("it restarts"), DatabaseFailed("it restarts")]
+
+    async def use(store: ResponseStore) -> None:
+        finish = store.finish
+
+        async def fail_first(*args: Any) -> bool:
+            if failures:
+                raise failures.pop()
+            return await finish(*args)
+
+        monkeypatch.setattr(store, "finish", fail_first)
+        stream = new_background_stream(store)
+        await stream.create()
+        response = {"id": stream.response_id, "status": "completed", "output": []}
+        await stream.deliver(json.dumps({"type": "response.completed", "sequence_number": 0, "response": response}))
+        await stream.end()
+        stored = await store.get("o", stream.response_id)
+        assert stored is not None
+        assert stored.status == "completed"
+
+    use_store(tmp_path, use)
+
+
+def test_followed_stream_ends_with_an_error_event_if_the_database_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(store: ResponseStore) -> None:
+        async def fail(*_: Any) -> None:
+            raise DatabaseFailed("connection to 10.0.0.7 refused")
+
+        reports: list[DatabaseFailed] = []
+        stream = new_background_stream(store)
+        await stream.create()
+        response = {"id": stream.response_id, "status": "in_progress", "output": []}
+        await stream.deliver(json.dumps({"type": "response.created", "sequence_number": 0, "response": response}))
+        storing = asyncio.create_task(stream.keep_stored(lambda: None))
+        following = follow_events(store, "o", stream.response_id, -1, reports.append)
+        while not (frames := await anext(following)):
+            pass
+        storing.cancel()
+        assert b"response.created" in frames
+        monkeypatch.setattr(store, "get", fail)
+        (last,) = [frames async for frames in following if frames]
+        event = json.loads(last.partition(b"data: ")[2])
+        assert (event["type"], event["sequence_number"], "10.0.0.7" in event["message"]) == ("error", 1, False)
+        assert [error.internal_reason for error in reports] == ["connection to 10.0.0.7 refused"]
 
     use_store(tmp_path, use)
 

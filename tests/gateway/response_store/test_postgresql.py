@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+import msgspec
 import openai
 import pytest
 
@@ -70,15 +71,19 @@ def test_every_statement_runs_on_postgresql(database: str) -> None:
     def stored(id: str, status: str = "completed", previous: str = "") -> StoredResponse:
         return StoredResponse(id=id, previous=previous, status=status, created=1.0, input=b"[]", response=b"{}")
 
+    def with_item(n: int) -> StoredResponse:
+        return msgspec.structs.replace(stored(f"{n}"), input=f'[{{"id": "item-{n}"}}]'.encode())
+
     async def use() -> None:
         store = ResponseStore.open(State(store="postgresql", url=database, size=1024 * 1024))
         assert store is not None
         try:
-            await asyncio.gather(*(store.save("o", stored(f"{n}"), [f"item-{n}"]) for n in range(20)))
+            await asyncio.gather(*(store.save("o", with_item(n), [f"item-{n}"]) for n in range(20)))
             await store.save_conversation("o", Conversation(id="c", latest="3", created=1.0))
             await store.save("o", stored("next", previous="3"), conversation="c")
-            assert [found.id for found in await store.chain("o", "next")] == ["3", "next"]
-            assert list(await store.find_items("o", ["item-4", "item-x"])) == ["item-4"]
+            assert [found.id for found in await store.chain("o", "next", 1000)] == ["3", "next"]
+            assert list(await store.find_items("o", ["item-4", "item-x"], 1000)) == ["item-4"]
+            assert await store.is_running("o", "next") is False
             conversation = await store.get_conversation("o", "c")
             assert conversation is not None
             assert conversation.latest == "next"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
@@ -12,22 +13,31 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
 from interlingua.gateway.response_store.database import DatabaseFailed
-from interlingua.gateway.response_store.store import Conversation, ResponseStore, StoredResponse
+from interlingua.gateway.response_store.store import Conversation, ResponseStore, StoredResponse, StoredTurn
 from interlingua.gateway.settings.schema import State
 
 T = TypeVar("T")
 OWNER, OTHER = "owner", "other"
+MAX_BYTES = 1024 * 1024
 
 
-def stored(id: str, previous: str = "", status: str = "completed", size: int = 2) -> StoredResponse:
+def stored(
+    id: str, previous: str = "", status: str = "completed", size: int = 2, input: Any = (), output: Any = ()
+) -> StoredResponse:
+    response = {"id": id, "output": output, "text": "x" * size}
     return StoredResponse(
-        id=id, previous=previous, status=status, created=1.0, input=b"[]", response=b'"' + b"x" * size + b'"'
+        id=id,
+        previous=previous,
+        status=status,
+        created=1.0,
+        input=json.dumps(input).encode(),
+        response=json.dumps(response).encode(),
     )
 
 
@@ -67,8 +77,9 @@ def test_only_owner_of_file_can_read_it(tmp_path: Path) -> None:
 def test_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     use_store(tmp_path, lambda store: store.save(OWNER, stored("a")))
     (tmp_path / "state" / "responses.db").chmod(0o644)
-    with pytest.raises(DatabaseFailed, match="other users can read"):
+    with pytest.raises(DatabaseFailed) as caught:
         use_store(tmp_path, lambda store: store.get(OWNER, "a"))
+    assert "other users can read" in caught.value.internal_reason
 
 
 def test_nothing_is_opened_before_first_use(tmp_path: Path) -> None:
@@ -83,13 +94,13 @@ def test_owner_sees_nothing_of_another(tmp_path: Path) -> None:
         await store.save(OWNER, stored("a"), ["item"])
         await store.save_conversation(OWNER, Conversation(id="c", created=1.0))
         assert await store.get(OTHER, "a") is None
-        assert await store.chain(OTHER, "a") == []
-        assert await store.find_items(OTHER, ["item"]) == {}
+        assert await store.chain(OTHER, "a", MAX_BYTES) == []
+        assert await store.find_items(OTHER, ["item"], MAX_BYTES) == {}
         assert await store.get_conversation(OTHER, "c") is None
         assert not await store.delete(OTHER, "a")
         assert not await store.delete_conversation(OTHER, "c")
         await store.save(OTHER, stored("b", previous="a"))
-        assert await store.chain(OTHER, "b") == []
+        assert await store.chain(OTHER, "b", MAX_BYTES) == []
         assert await store.get(OWNER, "a") is not None
 
     use_store(tmp_path, use)
@@ -99,9 +110,9 @@ def test_chain_is_complete_or_empty(tmp_path: Path) -> None:
     async def use(store: ResponseStore) -> tuple[list[str], list[str]]:
         for id, previous in (("a", ""), ("b", "a"), ("c", "b"), ("d", "b")):
             await store.save(OWNER, stored(id, previous))
-        before = [found.id for found in await store.chain(OWNER, "c")]
+        before = [found.id for found in await store.chain(OWNER, "c", MAX_BYTES)]
         await store.delete(OWNER, "a")
-        return before, [found.id for found in await store.chain(OWNER, "c")]
+        return before, [found.id for found in await store.chain(OWNER, "c", MAX_BYTES)]
 
     assert use_store(tmp_path, use) == (["a", "b", "c"], [])
 
@@ -114,20 +125,61 @@ def test_responses_that_continue_a_conversation_at_once_are_both_in_it(tmp_path:
             await store.save(OWNER, stored(id, previous="first"), conversation="c")
         conversation = await store.get_conversation(OWNER, "c")
         assert conversation is not None
-        return [found.id for found in await store.chain(OWNER, conversation.latest)]
+        return [found.id for found in await store.chain(OWNER, conversation.latest, MAX_BYTES)]
 
     assert use_store(tmp_path, use) == ["first", "a", "b"]
 
 
 def test_items_are_found_until_their_response_is_deleted(tmp_path: Path) -> None:
-    async def use(store: ResponseStore) -> list[dict[str, str]]:
-        await store.save(OWNER, stored("a"), ["x", "y"])
-        await store.save(OWNER, stored("b"), ["y", "z"])
-        found = [{id: it.id for id, it in (await store.find_items(OWNER, "xyzw")).items()}]
+    async def use(store: ResponseStore) -> list[dict[str, Any]]:
+        items = [{"id": id, "in": "a"} for id in "xy"]
+        await store.save(OWNER, stored("a", input=items), ["x", "y"])
+        await store.save(
+            OWNER, stored("b", input=[{"id": "y", "in": "b"}], output=[{"id": "z", "in": "b"}]), ["y", "z"]
+        )
+        found = [await store.find_items(OWNER, "xyzw", MAX_BYTES)]
         await store.delete(OWNER, "b")
-        return [*found, {id: it.id for id, it in (await store.find_items(OWNER, "xyz")).items()}]
+        found.append(await store.find_items(OWNER, "xyz", MAX_BYTES))
+        return [{id: json.loads(item)["in"] for id, item in items.items()} for items in found]
 
     assert use_store(tmp_path, use) == [{"x": "a", "y": "b", "z": "b"}, {"x": "a"}]
+
+
+def test_no_more_is_read_than_one_response_over_the_maximum_size(tmp_path: Path) -> None:
+    async def use(store: ResponseStore) -> tuple[list[str], list[str]]:
+        for n in range(300):
+            item = {"id": f"item-{n}", "text": "x" * 1000}
+            previous = f"{n - 1}" if n else ""
+            await store.save(OWNER, stored(f"{n}", previous, input=[item], size=2000), [f"item-{n}"])
+        chain = await store.chain(OWNER, "299", 150_000)
+        items = await store.find_items(OWNER, [f"item-{n}" for n in range(300)], 10_000)
+        assert len(await store.chain(OWNER, "299", MAX_BYTES)) == 300
+        return [turn.id for turn in chain], list(items)
+
+    turns, items = use_store(tmp_path, use)
+    assert (turns[-1], len(items)) == ("299", 10)
+    assert 140 <= len(turns) <= 150, "the maximum size is that of the items, without the rest of the responses"
+
+
+def test_chain_begins_at_the_last_summary(tmp_path: Path) -> None:
+    summary = {"type": "compaction", "encrypted_content": "x"}
+    mentions = {"type": "message", "content": 'of the type "compaction"'}
+
+    async def use(store: ResponseStore) -> tuple[list[StoredTurn], list[StoredTurn]]:
+        await store.save(OWNER, stored("a", input=["x" * 2000]))
+        await store.save(OWNER, stored("b", "a", input=["x" * 2000], output=[summary]))
+        await store.save(OWNER, stored("c", "b", input=["c"], output=[mentions]))
+        return (
+            await store.chain(OWNER, "c", 1000),
+            await store.chain(OWNER, "c", MAX_BYTES, from_summary=False),
+        )
+
+    turns, all_turns = use_store(tmp_path, use)
+    assert [(turn.id, json.loads(turn.input), json.loads(turn.output)) for turn in turns] == [
+        ("b", [], [summary]),
+        ("c", ["c"], [mentions]),
+    ]
+    assert [turn.id for turn in all_turns] == ["a", "b", "c"]
 
 
 def test_least_recently_used_responses_are_deleted_above_maximum_size(tmp_path: Path) -> None:
@@ -171,7 +223,7 @@ def test_look_up_among_10_000_responses_takes_less_than_5_milliseconds(tmp_path:
         seconds = []
         for number in range(133, 10_000, 140):
             started = time.perf_counter()
-            chain = await store.chain(f"owner-{number % 7}", f"resp-{number}")
+            chain = await store.chain(f"owner-{number % 7}", f"resp-{number}", MAX_BYTES)
             seconds.append(time.perf_counter() - started)
             assert len(chain) == 20
         return sorted(seconds)[len(seconds) // 2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,45 @@ def test_store_is_not_reported_as_dropped(gateway: GatewayProcess, upstream: Ups
     assert "field-dropped" not in raw.headers.get("x-interlingua-findings", "")
 
 
+@pytest.fixture(scope="module")
+def small_gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    config = CONFIG.format(url=upstream.url, keys=KEYS[0], workers=1, state="{days: 1}") + "limits: {body: 20000}\n"
+    with run_gateway(config=config) as process:
+        yield process
+
+
+def test_only_what_the_model_gets_counts_for_the_maximum_size(
+    small_gateway: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    """Neither what a summary has replaced, nor the tools and instructions that each response repeats."""
+    client, model = client_of(small_gateway), "size"
+    instructions = "i" * 8000
+    trigger: Any = [{"type": "compaction_trigger"}]
+    previous: Any = {}
+    for given in ("a" * 9000, "b", "c", "d", trigger, "e" * 9000, "f"):
+        upstream.add(model, reply("x"))
+        response = client.responses.create(model=model, input=given, instructions=instructions, **previous)
+        previous = {"previous_response_id": response.id}
+    with pytest.raises(openai.APIStatusError, match=r"limits\.body") as caught:
+        client.responses.create(model=model, input="g" * 12_000, **previous)
+    assert caught.value.status_code == 413
+
+
+def test_item_counts_as_often_as_it_is_referred_to(small_gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("repeated", reply("x" * 3000))
+    upstream.add("repeated", reply("x"))
+    client = client_of(small_gateway)
+    item = client.responses.create(model="repeated", input="hi").output[0]
+    reference: Any = {"type": "item_reference", "id": item.id}
+    client.responses.create(model="repeated", input=[reference] * 3, store=False)
+    assert str(sent_messages(upstream, "repeated")).count("x" * 3000) == 3
+    with pytest.raises(openai.APIStatusError, match=r"limits\.body") as caught:
+        client.responses.create(model="repeated", input=[reference] * 100)
+    assert caught.value.status_code == 413
+    with pytest.raises(openai.APIStatusError, match=r"limits\.body"):
+        client.conversations.create(items=[reference] * 100)
+
+
 def test_nothing_is_stored_on_request(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("unstored", reply("x"))
     client = client_of(gateway)
@@ -227,6 +266,34 @@ def test_reply_is_sent_although_it_cannot_be_stored(upstream: UpstreamServer) ->
     with run_gateway(config=config) as gateway:
         assert client_of(gateway).responses.create(model="unwritable", input="hi").output_text == "x"
         gateway.wait_for_log("cannot store a response")
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        ("{store: postgresql, url: 'postgresql://someone@127.0.0.1:9/responses'}", "127.0.0.1"),
+        ("{path: /proc/none/responses.db}", "/proc/none"),
+    ],
+)
+def test_reason_of_a_failed_database_is_in_the_log_only(upstream: UpstreamServer, state: str, detail: str) -> None:
+    if "postgresql" in state:
+        pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    config = CONFIG.format(url=upstream.url, keys=KEYS[0], workers=1, state=state)
+    with run_gateway(config=config) as gateway:
+        client = client_of(gateway)
+        requests: list[Callable[[], Any]] = [
+            lambda: client.responses.retrieve("resp_1"),
+            lambda: client.responses.create(model="any", input="hi", previous_response_id="resp_1"),
+            lambda: client.responses.create(model="any", input="hi", background=True),
+        ]
+        for request in requests:
+            with pytest.raises(openai.InternalServerError) as caught:
+                request()
+            assert caught.value.status_code == 503
+            assert detail not in str(caught.value.body)
+            id = caught.value.response.headers["x-interlingua-id"]
+            log = gateway.wait_for_log(f"{id}.*\n")
+            assert detail in next(line for line in log.splitlines() if id in line)
 
 
 def test_response_is_durable_before_its_final_event_is_sent(upstream: UpstreamServer, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from interlingua.gateway.server_tools.request_tools import convert_server_calls
 from interlingua.gateway.server_tools.responses_history import RESULTS_NOT_KEPT, seal_results
 from interlingua.gateway.server_tools.search_engine import SearchEngine
 from interlingua.gateway.server_tools.server_tool import Outcome
-from interlingua.gateway.server_tools.web_search import DomainFilter, WebSearchTool
+from interlingua.gateway.server_tools.web_search import WebSearchTool
 from interlingua.gateway.settings.schema import WebSearch
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
@@ -78,9 +78,8 @@ def search(
 
     async def run() -> Outcome:
         async with aiohttp.ClientSession() as session:
-            filter = DomainFilter.read(definition or {})
             engine = SearchEngine(settings, session, asyncio.Semaphore(1))
-            tool = WebSearchTool("s", engine, settings.results, problems.append, filter, max_uses)
+            tool = WebSearchTool("s", engine, settings.results, problems.append, definition or {}, max_uses)
             return await tool.run({"query": query})
 
     return asyncio.run(run()), problems
@@ -274,6 +273,101 @@ def test_search_of_messages_and_its_return(gateway: GatewayProcess, upstream: Up
     assert third[: len(second["messages"])] == second["messages"]
 
 
+LOCATION = {"type": "approximate", "city": "Köln", "region": "NRW", "country": "DE", "timezone": "Europe/Berlin"}
+
+
+def test_location_and_amount_reach_the_engine(web: WebServer) -> None:
+    web.answer("/brave", {"web": {"results": [RESULT] * 8}})
+    web.answer("/tavily", {"results": [RESULT] * 8})
+    engines = {
+        "brave": WebSearch(engine="brave", url=f"{web.url}/brave", key=KEY),
+        "tavily": WebSearch(engine="tavily", url=f"{web.url}/tavily", key=KEY),
+    }
+    for size, count in (("low", 4), ("medium", 8), ("high", 8), (None, 8)):
+        definition = {"search_context_size": size, "user_location": LOCATION}
+        web.requests.clear()
+        assert [len(search(engine, "rain", definition)[0].pages) for engine in engines.values()] == [count, count]
+        (brave_path, headers, _), (_, _, tavily) = web.requests
+        assert f"count={count}" in brave_path
+        assert json.loads(tavily)["max_results"] == count
+        located = {name: value for name, value in headers.items() if name.startswith("x-loc")}
+        assert located == {"x-loc-state-name": "NRW", "x-loc-country": "DE", "x-loc-timezone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (LOCATION, " The user is in Köln, NRW, DE (time zone Europe/Berlin)."),
+        ({"type": "approximate", "country": "DE"}, " The user is in DE."),
+        ({"type": "approximate", "city": "a\nb" + "x" * 500, "country": 3}, f" The user is in a b{'x' * 97}."),
+        ({"type": "approximate"}, ""),
+        ("Berlin", ""),
+        (None, ""),
+    ],
+)
+@pytest.mark.parametrize("api", ["messages", "responses"])
+def test_model_gets_the_location(
+    gateway: GatewayProcess, upstream: UpstreamServer, api: str, given: Any, words: str
+) -> None:
+    model = f"location-{api}-{words}"
+    upstream.add(model, up.chat_stream("hi"))
+    if api == "messages":
+        ask(gateway, model, False, tools=[{**SEARCH, "user_location": given}])
+    else:
+        tools: Any = [{"type": "web_search", "user_location": given}]
+        responses_client(gateway).responses.create(model=model, input="hi", tools=tools)
+    (tool,) = upstream.wait_for_requests(model)[-1].body["tools"]
+    assert tool["function"]["description"].partition("that you use.")[2] == words
+
+
+def test_searches_of_a_round_run_at_the_same_time_and_are_sent_in_order(upstream: UpstreamServer) -> None:
+    """The engine answers the first query last."""
+    code = (
+        "import sys, time, json; query = sys.argv[1]; time.sleep(3 - int(query)); "
+        "print(json.dumps([{'url': 'https://e.com/' + query}]))"
+    )
+    config = f"""
+upstreams:
+  chat: {{url: {upstream.url}}}
+web_search: {{engine: command, command: [{sys.executable}, -c, "{code}", "{{query}}"]}}
+"""
+    upstream.add("at-once", *searches("0", "1", "2"))
+    upstream.add("at-once", up.chat_stream("done"))
+    with run_gateway(config=config) as gateway:
+        started = time.monotonic()
+        content = ask(gateway, "at-once", True, tools=[{**SEARCH, "max_uses": 9}])["content"]
+        seconds = time.monotonic() - started
+    results = [block["content"][0]["url"] for block in content if block["type"] == "web_search_tool_result"]
+    assert results == ["https://e.com/0", "https://e.com/1", "https://e.com/2"]
+    assert seconds < 5.5, "one after another, they take six"
+
+
+def test_number_of_searches_in_a_round_is_bounded(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("many", *searches(*(f"{n}" for n in range(40))))
+    upstream.add("many", up.chat_stream("done"))
+    content = ask(gateway, "many", True, tools=[{**SEARCH, "max_uses": 100}])["content"]
+    results = [block["content"] for block in content if block["type"] == "web_search_tool_result"]
+    assert [isinstance(result, list) for result in results] == [True] * 32 + [False] * 8
+
+
+def test_calls_beyond_the_maximum_of_the_request_are_not_run(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    upstream.add("max-calls", *searches("a", "b"))
+    upstream.add("max-calls", *searches("c", "d"))
+    upstream.add("max-calls", up.chat_stream("done"))
+    raw = responses_client(gateway).responses.with_raw_response.create(
+        model="max-calls", input="hi", tools=[{"type": "web_search"}], max_tool_calls=3
+    )
+    response = raw.parse()
+    statuses = [item.status for item in response.output if item.type == "web_search_call"]
+    assert statuses == ["completed", "completed", "completed", "failed"]
+    assert (response.status, response.output_text, response.max_tool_calls) == ("completed", "done", 3)
+    assert "field-dropped" not in raw.headers.get("x-interlingua-findings", "")
+    answers = [
+        m["content"] for m in upstream.wait_for_requests("max-calls", 3)[2].body["messages"] if m["role"] == "tool"
+    ]
+    assert "max_uses_exceeded" in answers[-1]
+
+
 def test_search_without_an_engine_is_an_error_of_the_api(
     gateway_without_engine: GatewayProcess, upstream: UpstreamServer
 ) -> None:
@@ -369,7 +463,7 @@ def test_sealed_results_of_another_key_are_not_read() -> None:
         assert converted is not None
         request, origins = converted
         assert request["input"][1]["output"] == result
-        assert origins[:2] == [Origin("input[0]", is_same=False)] * 2
+        assert [origins.find(n) for n in range(2)] == [Origin("input[0]", is_same=False)] * 2
     with pytest.raises(TooLarge):
         convert_server_calls("openai-responses", body, SealedValues(b"k" * 32, 10))
 

@@ -171,7 +171,11 @@ def _error_response(
     id = f"req_{uuid4().hex}"
     resource = request.match_info.route.resource  # a path itself may contain a secret, by mistake
     endpoint = resource.canonical if resource is not None else ""
-    log.info("request refused", id=id, method=request.method, endpoint=endpoint, status=error.status)
+    fields = {"id": id, "method": request.method, "endpoint": endpoint, "status": error.status}
+    if error.internal_reason:
+        log.error("request failed", **fields, error=error.log_message)
+    else:
+        log.info("request refused", **fields)
     return _json_response(
         error.status, error_body(_client_wire(request), error, id), {**headers, "x-interlingua-id": id}
     )

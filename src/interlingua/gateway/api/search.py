@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -44,6 +45,7 @@ MAX_FORWARDED_BYTES = 4 * 1024 * 1024
 FORWARD_TIMEOUT_SECONDS = 120.0
 REFERENCE_PURPOSE = b"references of found pages"
 SIGNATURE_CHARS = 12
+_UTC_OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>0?[0-9]|1[0-4])(?::?(?P<minutes>[0-5][0-9]))?", re.ASCII)
 
 
 class PageReferences:
@@ -175,6 +177,7 @@ class _CommandRunner:
         self._access = access
         self._references = references
         settings = as_dict(body.get("settings"))
+        self._settings = settings
         self._filters = as_dict(settings.get("filters"))
         self._may_open = settings.get("external_web_access") is not False
 
@@ -196,7 +199,7 @@ class _CommandRunner:
 
     async def _search(self, operation: Json) -> CommandOutcome:
         query, wanted = str(operation.get("q") or ""), DomainFilter.read({"allowed_domains": operation.get("domains")})
-        outcome = await self._access.search_tool("search_query", {"filters": self._filters}).run({"query": query})
+        outcome = await self._access.search_tool("search_query", self._settings).run({"query": query})
         title = f"# Results of the search: {query}"
         if outcome.error:
             return CommandOutcome(f"{title}\n\n{_describe_error('search_query', outcome.error)}")
@@ -255,12 +258,11 @@ async def _refuse(name: str) -> CommandOutcome:
 
 async def _tell_time(operation: Json) -> CommandOutcome:
     offset = str(operation.get("utc_offset") or "+00:00")
-    try:
-        hours, minutes = offset[1:].split(":") if ":" in offset else (offset[1:] or "0", "0")
-        difference = timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if offset.startswith("-") else 1)
-        now = datetime.now(UTC) + difference
-    except (ValueError, OverflowError):
+    match = _UTC_OFFSET.fullmatch(offset)
+    if match is None:
         return CommandOutcome(f"[time failed: {offset[:20]!r} is no UTC offset such as +03:00]")
+    difference = timedelta(hours=int(match["hours"]), minutes=int(match["minutes"] or 0))
+    now = datetime.now(UTC) + (-difference if match["sign"] == "-" else difference)
     return CommandOutcome(f"The time at UTC{offset} is {now:%Y-%m-%d %H:%M:%S}.")
 
 

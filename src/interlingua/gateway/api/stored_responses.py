@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 from aiohttp import web
 
-from interlingua.common.coerce import as_list
-from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object
+from interlingua.common.coerce import as_dict, as_list
+from interlingua.common.jsontext.codec import encode_json, read_full_list, read_full_object, read_json
 from interlingua.errors import BadRequest
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
-from interlingua.gateway.http.error_responses import NotFound, TooLarge
-from interlingua.gateway.http.memory_budget import COPIES
+from interlingua.gateway.http.error_responses import NotFound
+from interlingua.gateway.http.memory_budget import MemoryShare
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
 from interlingua.gateway.response_store.background_stream import current_response, follow_events
+from interlingua.gateway.response_store.database import DatabaseFailed
+from interlingua.gateway.response_store.history_reader import HistoryReader, ItemNotFound
 from interlingua.gateway.response_store.store import Conversation, ResponseStore, StoredResponse
-from interlingua.gateway.response_store.stored_exchange import (
-    ItemNotFound,
-    item_ids,
-    output_items,
-    resolve_references,
-)
+from interlingua.gateway.response_store.stored_exchange import item_ids
 from interlingua.gateway.state import GatewayState
 
 __all__ = ["Conversations", "StoredResponses"]
@@ -45,7 +44,7 @@ class StoredResponses:
         """Return a response, or with `stream=true` the events of a response in the background."""
         stored, id = await self._find(request)
         if request.query.get("stream", "").lower() != "true":
-            return _json_response(encode_json(current_response(stored)))
+            return await self._send_current(request, stored)
         after = request.query.get("starting_after", "-1")
         if not after.removeprefix("-").isdecimal():
             raise BadRequest("starting_after", "should be the sequence number of an event")
@@ -58,9 +57,13 @@ class StoredResponses:
     async def _follow(self, request: web.Request, id: str, after: int) -> web.StreamResponse:
         store, owner, _ = self._locate(request)
         settings, stream = self._gateway.config.settings, ResponseStream(request)
+
+        def report(error: DatabaseFailed) -> None:
+            self._gateway.log.error("cannot follow a response", error=error.log_message)
+
         try:
             async with EarlyKeepAlive(stream, settings.keepalive, dict):
-                async for frames in follow_events(store, owner, id, after):
+                async for frames in follow_events(store, owner, id, after, report):
                     with MovingDeadline() as deadline:
                         deadline.set_timeout("the client", settings.limits.send)
                         if frames:
@@ -76,7 +79,7 @@ class StoredResponses:
             raise BadRequest("id", "only responses in the background can be cancelled")
         store, owner, _ = self._locate(request)
         await store.cancel(owner, id)
-        return _json_response(encode_json(current_response((await self._find(request))[0])))
+        return await self._send_current(request, (await self._find(request))[0])
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         store, owner, id = self._locate(request)
@@ -86,8 +89,16 @@ class StoredResponses:
 
     async def input_items(self, request: web.Request) -> web.StreamResponse:
         stored, id = await self._find(request)
-        items = [_listed_item(item, id, n) for n, item in enumerate(read_full_list(stored.input) or [])]
-        return _json_response(encode_json(list_page(items, request)))
+        owner, size = self._locate(request)[1], len(stored.input)
+        page = await self._gateway.work_threads.run(
+            owner, size, lambda: list_page([(id, read_full_list(stored.input) or [])], request)
+        )
+        return _json_response(encode_json(page))
+
+    async def _send_current(self, request: web.Request, stored: StoredResponse) -> web.Response:
+        owner, size = self._locate(request)[1], len(stored.response)
+        body = await self._gateway.work_threads.run(owner, size, lambda: encode_json(current_response(stored)))
+        return _json_response(body)
 
     async def _find(self, request: web.Request) -> tuple[StoredResponse, str]:
         store, owner, id = self._locate(request)
@@ -117,18 +128,16 @@ class Conversations:
             data = await read_body(request, limits, memory)
             body = await RequestBody(data or b"{}", limits, ITEMS).decode_in_thread(owner, work_threads, memory)
             metadata = encode_json(_read_metadata(body))
-            items, added_bytes = await resolve_references(store, owner, _read_items(body), keep_unknown=False)
-            if added_bytes > limits.body:
-                raise TooLarge(f"the items of the conversation are larger than {limits.body:,} bytes (limits.body)")
-            memory.grow(COPIES * added_bytes)
-            items_json = await work_threads.run(owner, len(data) + added_bytes, encode_json, items)
+            reader = self._history_reader(store, owner, memory)
+            items, size = await reader.replace_references(_read_items(body), len(data), keep_unknown=False)
+            items_json, ids = await work_threads.run(owner, size, lambda: (encode_json(items), item_ids(items)))
         id, created, latest = f"conv_{uuid4().hex}", time.time(), ""
         if items:
             latest = f"resp_{uuid4().hex}"
             first = StoredResponse(
                 id=latest, status="completed", created=created, input=items_json, response=b'{"output":[]}'
             )
-            await store.save(owner, first, item_ids(first.input, {}))
+            await store.save(owner, first, ids)
         conversation = Conversation(id=id, latest=latest, created=created, metadata=metadata)
         await store.save_conversation(owner, conversation)
         return _json_response(_conversation_object(conversation))
@@ -145,13 +154,16 @@ class Conversations:
 
     async def items(self, request: web.Request) -> web.StreamResponse:
         conversation, store, owner = await self._find(request)
-        chain = await store.chain(owner, conversation.latest) if conversation.latest else []
-        items = [
-            _listed_item(item, stored.id, n)
-            for stored in chain
-            for n, item in enumerate((*(read_full_list(stored.input) or []), *output_items(stored)))
-        ]
-        return _json_response(encode_json(list_page(items, request)))
+        with closing(self._gateway.memory_budget.open_share()) as memory:
+            reader = self._history_reader(store, owner, memory)
+            turns = await reader.read_all_turns(conversation.latest) if conversation.latest else []
+            size = memory.size
+            page = await self._gateway.work_threads.run(owner, size, list_page, turns, request)
+        return _json_response(encode_json(page))
+
+    def _history_reader(self, store: ResponseStore, owner: str, memory: MemoryShare) -> HistoryReader:
+        limits, work_threads = self._gateway.config.settings.limits, self._gateway.work_threads
+        return HistoryReader(store, owner, owner, limits, memory, work_threads)
 
     async def _find(self, request: web.Request) -> tuple[Conversation, ResponseStore, str]:
         store, owner = locate_store(self._gateway, request)
@@ -199,11 +211,22 @@ def _conversation_object(conversation: Conversation) -> bytes:
 
 
 def _is_background(stored: StoredResponse) -> bool:
-    return (read_full_object(stored.response) or {}).get("background") is True
+    found = read_json(stored.response, _BackgroundField)
+    return found is not None and found.background is True
 
 
-def list_page(items: list[Json], request: web.Request) -> Json:
-    """Return the page of a list that the query asks for: `order`, `after` and `limit`."""
+class _BackgroundField(msgspec.Struct):
+    background: bool | None = None
+
+
+def list_page(turns: Iterable[tuple[str, list[Any]]], request: web.Request) -> Json:
+    """Return the page of a list of items that the query asks for: `order`, `after` and `limit`.
+
+    Args:
+        turns: The id of each response, and the items that belong to it.
+        request: The request with the query.
+    """
+    items = [(_listed_id(item, id, n), item) for id, items in turns for n, item in enumerate(items)]
     query = request.query
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
@@ -211,14 +234,14 @@ def list_page(items: list[Json], request: web.Request) -> Json:
     if order == "desc":
         items = items[::-1]
     if after := query.get("after"):
-        position = next((n for n, item in enumerate(items) if item["id"] == after), None)
+        position = next((n for n, (id, _) in enumerate(items) if id == after), None)
         if position is None:
             raise BadRequest("after", f"no item of this list has the id {after!r:.100}")
         items = items[position + 1 :]
     limit = query.get("limit", str(DEFAULT_PAGE_ITEMS))
     if not limit.isdecimal() or not 1 <= int(limit[:9]) <= MAX_PAGE_ITEMS:
         raise BadRequest("limit", f"should be a number from 1 to {MAX_PAGE_ITEMS}")
-    page = items[: int(limit)]
+    page = [_listed_item(item, id) for id, item in items[: int(limit)]]
     return {
         "object": "list",
         "data": page,
@@ -228,10 +251,15 @@ def list_page(items: list[Json], request: web.Request) -> Json:
     }
 
 
-def _listed_item(item: Any, response_id: str, position: int) -> Json:
-    """Return an input item as the API lists it: with an id, a type, and content in parts."""
-    fields: Json = item if isinstance(item, dict) else {}
-    listed: Json = {"id": f"item_{response_id.removeprefix('resp_')}_{position}", "type": "message", **fields}
+def _listed_id(item: Any, response_id: str, position: int) -> str:
+    """Return the id of an item as the API lists it."""
+    id = as_dict(item).get("id")
+    return id if isinstance(id, str) and id else f"item_{response_id.removeprefix('resp_')}_{position}"
+
+
+def _listed_item(item: Any, id: str) -> Json:
+    """Return an item as the API lists it: with an id, a type, and content in parts."""
+    listed: Json = {"type": "message", **as_dict(item), "id": id}
     if listed["type"] == "message":
         content = listed.get("content")
         listed["content"] = [{"type": "input_text", "text": content}] if isinstance(content, str) else as_list(content)

@@ -13,12 +13,19 @@ from interlingua.wires.streaming.sse import SseDecoder
 
 __all__ = ["EventStream", "SaveResponse"]
 
-SaveResponse: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-"""Function that stores a response object."""
+SaveResponse: TypeAlias = Callable[[dict[str, Any]], Awaitable[bool]]
+"""Function that stores a response object. Returns False if it is not stored."""
 
 
 class EventStream(ResponseStream):
-    """Delivers each event of a reply as JSON. The request does not come from an HTTP body, but from `body`."""
+    """Delivers each event of a reply as JSON.
+
+    Args:
+        request: The HTTP request that has opened the connection.
+        body: The request to the gateway, in place of the body of the HTTP request.
+        reply_id: Id of the response without its prefix; empty if the gateway chooses one.
+        echo: Fields of the client's request that `body` lacks or changes, and that the response repeats.
+    """
 
     can_write_now = False
 
@@ -26,15 +33,18 @@ class EventStream(ResponseStream):
         self, request: web.Request, body: bytes, reply_id: str = "", echo: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(request)
-        self.body = body
+        self._body = body
         self.echo = echo or {}
-        """Fields of the client's request that `body` lacks or changes, and that the response repeats."""
         self.reply_id = reply_id
-        """Id of the response without its prefix; empty if the gateway chooses one."""
-        self.origins: Origins = []
-        """Origins of the items in `body`, in the client's request."""
+        self.changes: tuple[Origins, ...] = ()
+        """For each change of the client's request that has led to the body, the origins of the items in it."""
         self.save: SaveResponse | None = None
         """Stores the response, before its final event is delivered; None if it is not stored."""
+
+    def take_body(self) -> bytes:
+        """Return the request. Its memory is released while the reply lasts."""
+        body, self._body = self._body, b""
+        return body
 
     async def deliver(self, event: str) -> None:
         """Deliver one event, which is a JSON object."""

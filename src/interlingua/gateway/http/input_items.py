@@ -31,6 +31,9 @@ def input_items(body: dict[str, Any]) -> list[Any]:
 
 def input_origins(body: dict[str, Any]) -> Origins:
     """Return the origins of the items that `input_items` returns."""
+    origins = Origins()
     if isinstance(body.get("input"), str):
-        return [Origin("input", is_same=False)]
-    return [Origin(f"input[{position}]") for position in range(len(as_list(body.get("input"))))]
+        origins.add(Origin("input", is_same=False))
+    else:
+        origins.add_items("input", len(as_list(body.get("input"))))
+    return origins

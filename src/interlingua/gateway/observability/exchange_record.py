@@ -55,6 +55,8 @@ class ExchangeRecord(Struct, kw_only=True):
     dialect: str = ""
     constraint: str = ""
     """How the model was constrained to write valid calls; "" if it was not."""
+    rounds: int = 0
+    """Number of replies of upstreams of which the reply is composed; 0 if it is that of one upstream, as it is."""
     attempts: int = 0
     """Number of attempts at all upstreams."""
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
@@ -82,17 +84,54 @@ class ExchangeRecord(Struct, kw_only=True):
     """Stop reason of the model; None if the reply did not get that far."""
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def retries(self) -> int:
+        """Number of attempts after the first one of each round."""
+        return max(0, self.attempts - (self.rounds or 1))
+
+    def add_round(self, part: ExchangeRecord) -> None:
+        """Add what one of the exchanges has used of which this one is composed."""
+        self.rounds += 1
+        self.attempts += part.attempts
+        self.failed_attempts += part.failed_attempts
+        self.findings += part.findings
+        self.calls += part.calls
+        self.reads += part.reads
+        self.bytes_in += part.bytes_in
+        self.usage = _sum_usage(self.usage, part.usage)
+        for name in _FACTS_OF_THE_LAST_ROUND:
+            setattr(self, name, getattr(part, name))
+        if part.outcome != "ok":
+            self.outcome, self.error = part.outcome, part.error
+
     def received_bytes(self) -> int:
         """Return `bytes_in`, for code that checks it again and again."""
         return self.bytes_in
 
 
+_FACTS_OF_THE_LAST_ROUND = (
+    *("upstream", "upstream_wire", "upstream_model", "upstream_id", "upstream_status"),
+    *("dialect", "constraint", "stop_reason"),
+)
+_COUNTS = ("input", "output", "cached", "reasoning", "cache_written")
+
+
+def _sum_usage(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Return the sum of the tokens. It is an estimate if one of them is."""
+    if first is None or second is None:
+        return first or second
+    counts = {name: getattr(first, name) + getattr(second, name) for name in _COUNTS}
+    return Usage(**counts, estimated=first.estimated or second.estimated)
+
+
 def summary(exchange: ExchangeRecord) -> dict[str, Any]:
     """Return the summary for logs and captures: times since the start, tokens by name, findings by kind.
 
-    `failed_attempts` is left out if there are none: nearly all requests have none.
+    `failed_attempts` and `rounds` are left out if there are none: nearly all requests have none.
     """
     fields = structs.asdict(exchange)
+    if not exchange.rounds:
+        del fields["rounds"]
     for name in ("started", "first_byte", "ended", "estimated_tokens", "usage", "findings", "failed_attempts"):
         del fields[name]
     if exchange.failed_attempts:
@@ -108,7 +147,7 @@ def summary(exchange: ExchangeRecord) -> dict[str, Any]:
 
 
 def _token_counts(usage: Usage) -> dict[str, int]:
-    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning", "cache_written")}
+    tokens = {name: getattr(usage, name) for name in _COUNTS}
     return {**tokens, "estimated": True} if usage.estimated else tokens
 
 

@@ -161,7 +161,9 @@ def _format_request(fields: dict[str, Any]) -> str:
     words.append(_pluralize(fields["calls"], "call"))
     unusual_findings = ((kind, n) for kind, n in fields["findings"].items() if kind not in _ROUTINE_FINDINGS)
     words.append(" ".join(kind + (f"×{n}" if n > 1 else "") for kind, n in unusual_findings))
-    words.append(_pluralize(fields["attempts"], "attempt") if fields["attempts"] > 1 else "")
+    rounds = fields.get("rounds", 1)
+    words.append(_pluralize(rounds, "round") if rounds > 1 else "")
+    words.append(_pluralize(fields["attempts"], "attempt") if fields["attempts"] > rounds else "")
     times = [fields["first_byte_seconds"], fields["seconds"]]
     words.append("/".join(f"{seconds:.2f}s" for seconds in times if seconds is not None))
     if tokens := fields["tokens"]:

@@ -167,7 +167,9 @@ class Metrics:
             max_series=_MAX_MODEL_SERIES,
         )
         self._retries = _Counter(
-            own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
+            own,
+            "retries_total",
+            "Retries and fallbacks: attempts at upstreams after the first one of a request, or of one of its rounds.",
         )
         self._circuit_openings = _Counter(
             own, "rests_total", "How often the circuit breaker of an upstream opened.", "upstream"
@@ -235,7 +237,7 @@ class Metrics:
             self._tokens.add(usage.output, "output")
         if exchange.upstream_model:
             self._record_model(exchange, usage)
-        self._retries.add(max(0, exchange.attempts - 1))
+        self._retries.add(exchange.retries)
 
     def _record_model(self, exchange: ExchangeRecord, usage: Usage | None) -> None:
         is_rejected = str(exchange.upstream_status) in REJECTED_KINDS

@@ -10,7 +10,8 @@ from aiohttp import web
 
 from interlingua.gateway.relay.client_side import ClientSide, InnerRelay
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events
+from interlingua.gateway.response_store.background_stream import BackgroundStream, follow_events, run_request
+from interlingua.gateway.response_store.database import DatabaseFailed
 from interlingua.gateway.response_store.stored_exchange import StoredExchange
 
 __all__ = ["start_in_background"]
@@ -31,13 +32,18 @@ async def start_in_background(
         start_task: Starts a task that outlives the client's request.
     """
     body = client_request.body.decode()
-    stream = BackgroundStream(client.request, client_request.wire, body, exchange, client_request.echo)
+    encoded = await client.work_on(client_request, run_request, body)
+    stream = BackgroundStream(client.request, client_request.wire, body, encoded, exchange, client_request.echo)
     await stream.create()
-    start_task(_run(client.relay_to(stream), stream))
+    start_task(_run(client.hand_over_to(stream), stream))
     if not client_request.stream:
         return await client.send_reply(stream.initial_response)
+
+    def report(error: DatabaseFailed) -> None:
+        exchange.log.error("cannot follow a response", id=exchange.exchange_id, error=error.log_message)
+
     async with client.early_keepalive():
-        async for frames in follow_events(exchange.store, exchange.owner, stream.response_id, after=-1):
+        async for frames in follow_events(exchange.store, exchange.owner, stream.response_id, -1, report):
             if frames:
                 await client.send_frames(frames)
     return await client.end_stream()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -15,6 +15,9 @@ from interlingua.translation.request_translation import echo_request
 from interlingua.wires import get_wire
 
 __all__ = ["ClientSide", "InnerRelay", "repeated_fields"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class InnerRelay(Protocol):
@@ -40,8 +43,18 @@ class ClientSide(Protocol):
     def has_begun(self) -> bool:
         """True if a part of the response is sent: it can no longer have another status."""
 
+    async def work_on(
+        self, client_request: ClientRequest, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of the function, which works on the whole request: in a thread if that is long."""
+
     def relay_to(self, stream: EventStream) -> InnerRelay:
-        """Return a relay for the request of this stream. The first one is counted as the client's own request."""
+        """Return a relay for the request of this stream, which is a part of the client's own: it is not counted, and
+        what it uses is added to the exchange."""
+
+    def hand_over_to(self, stream: EventStream) -> InnerRelay:
+        """Return a relay for the request of this stream, which takes the place of the client's own: it is counted and
+        logged instead."""
 
     def early_keepalive(self) -> EarlyKeepAlive:
         """Return the context manager that sends keep-alive comments until a stream begins."""

@@ -16,7 +16,7 @@ from aiohttp import web
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.reasoning_signatures import write_value_envelope
-from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.errors import BadRequest, UpstreamError
 from interlingua.events import Finding
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.field_origins import Origins
@@ -24,7 +24,7 @@ from interlingua.gateway.http.input_items import COMPACTION, input_items, input_
 from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.relay.client_side import ClientSide, repeated_fields
 from interlingua.gateway.relay.upstream_request import ClientRequest
-from interlingua.gateway.response_store.stored_exchange import CONVERSATION, PREVIOUS_ID
+from interlingua.gateway.response_store.history_reader import CONVERSATION, PREVIOUS_ID
 from interlingua.translation.undecoded_request import UndecodedRequest
 from interlingua.wires import get_wire
 from interlingua.wires.streaming.sse import encode_event
@@ -54,9 +54,9 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     Raises:
         SummaryFailed: The model cannot be asked, or has written no summary.
     """
-    request = summary_request(client_request.body.decode())
-    stream = SummaryStream(client.request, request, repeated_fields(client_request))
-    stream.origins = summary_origins(client_request.body.decode())
+    body, origins = await client.work_on(client_request, summary_request, client_request.body.decode())
+    stream = SummaryStream(client.request, body, echo=repeated_fields(client_request))
+    stream.changes = (origins,)
     async with client.early_keepalive() if client_request.stream else nullcontext():
         await client.relay_to(stream).run()
     summary = stream.final_response()
@@ -71,7 +71,7 @@ async def send_summary(client: ClientSide, client_request: ClientRequest) -> web
     return await client.end_stream()
 
 
-class SummaryFailed(InterlinguaError):
+class SummaryFailed(UpstreamError):
     """The request for a summary failed."""
 
     def __init__(self, status: int, error: Json) -> None:
@@ -85,8 +85,8 @@ class SummaryFailed(InterlinguaError):
 class SummaryStream(EventStream):
     """Collects the response with the summary."""
 
-    def __init__(self, request: web.Request, body: Json, echo: Mapping[str, Any]) -> None:
-        super().__init__(request, encode_json(body), echo=echo)
+    def __init__(self, request: web.Request, body: bytes, echo: Mapping[str, Any]) -> None:
+        super().__init__(request, body, echo=echo)
         self._final_response: Json = {}
         self._error: tuple[int, Json] = (502, {})
 
@@ -158,18 +158,18 @@ def unseal_summaries(body: Json, seals: SealedValues, *, keep_unknown: bool) -> 
     return {**body, "input": items}
 
 
-def summary_request(body: Json) -> Json:
-    """Return the request that asks the model for a summary. Tools stay, because the conversation contains calls."""
-    items = [item for item in input_items(body) if as_dict(item).get("type") != TRIGGER]
-    kept = {key: value for key, value in body.items() if key not in _REPLACED_FIELDS}
-    choice = {"tool_choice": "none"} if body.get("tools") else {}
-    return {**kept, **choice, "input": [*items, _message(SUMMARY_PROMPT)], "stream": True, "store": False}
+def summary_request(body: Json) -> tuple[bytes, Origins]:
+    """Return the request that asks the model for a summary, as JSON, and the origins of its items.
 
-
-def summary_origins(body: Json) -> Origins:
-    """Return the origins of the items in `summary_request`, but for the last one, which is the gateway's own."""
+    Tools stay, because the conversation contains calls. The last item is the gateway's own and has no origin.
+    """
     located = zip(input_items(body), input_origins(body), strict=True)
-    return [origin for item, origin in located if as_dict(item).get("type") != TRIGGER]
+    kept = [(item, origin) for item, origin in located if as_dict(item).get("type") != TRIGGER]
+    items = [*(item for item, _ in kept), _message(SUMMARY_PROMPT)]
+    fields = {key: value for key, value in body.items() if key not in _REPLACED_FIELDS}
+    choice = {"tool_choice": "none"} if body.get("tools") else {}
+    request = {**fields, **choice, "input": items, "stream": True, "store": False}
+    return encode_json(request), Origins(origin for _, origin in kept)
 
 
 def compacted_response(response: Json, key: bytes) -> Json:

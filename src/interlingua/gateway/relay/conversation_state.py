@@ -6,15 +6,15 @@ import msgspec
 
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest
-from interlingua.gateway.http.error_responses import TooLarge
-from interlingua.gateway.http.field_origins import Origin, Origins, name_client_field
-from interlingua.gateway.http.memory_budget import COPIES, MemoryShare
+from interlingua.gateway.http.field_origins import Origins, name_client_field
+from interlingua.gateway.http.memory_budget import MemoryShare
 from interlingua.gateway.http.request_body import RequestBody
 from interlingua.gateway.http.sealed_values import SealedValues
 from interlingua.gateway.relay.compaction import has_compaction, is_triggered, refers_to_state, unseal_summaries
 from interlingua.gateway.relay.upstream_request import ClientRequest
+from interlingua.gateway.response_store.history_reader import HistoryReader
 from interlingua.gateway.response_store.store import ResponseStore
-from interlingua.gateway.response_store.stored_exchange import StoredExchange, resolve_input
+from interlingua.gateway.response_store.stored_exchange import StoredExchange, item_ids
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import ActiveConfig, GatewayState
 from interlingua.wires import get_wire
@@ -30,7 +30,7 @@ class StatefulRequest(msgspec.Struct, frozen=True, kw_only=True):
     stored_exchange: StoredExchange | None
     """Stores its response; None if that is not stored."""
     origins: Origins
-    """Origins of the items in its conversation; [] if they are those of the client's request."""
+    """Origins of the items in its conversation; empty if they are those of the client's request."""
     compacts: bool
     """The client wants a summary of the conversation instead of a reply."""
 
@@ -87,9 +87,9 @@ class ConversationState:
             if self._store is not None and not has_same_wire:
                 client_request.body.drop("store")
             return StatefulRequest(
-                client_request=client_request, stored_exchange=None, origins=[], compacts=self._compacts
+                client_request=client_request, stored_exchange=None, origins=Origins(), compacts=self._compacts
             )
-        stored_exchange, origins = None, list[Origin]()
+        stored_exchange, origins = None, Origins()
         if self._store is not None:
             client_request, stored_exchange, origins = await self._add_history(
                 self._store, client_request, has_same_wire
@@ -97,9 +97,15 @@ class ConversationState:
         compacts = self._compacts
         if self._api.compact_path:
             try:
-                compacts = self._read_compaction(client_request, has_same_wire)
+                compacts = await self._gateway.work_threads.run(
+                    client_request.client_id,
+                    client_request.body_size,
+                    self._read_compaction,
+                    client_request,
+                    has_same_wire,
+                )
             except BadRequest as error:
-                name_client_field(error, get_wire(client_request.wire).TRAITS.conversation_field, origins)
+                name_client_field(error, get_wire(client_request.wire).TRAITS.conversation_field, (origins,))
                 raise
         return StatefulRequest(
             client_request=client_request, stored_exchange=stored_exchange, origins=origins, compacts=compacts
@@ -113,16 +119,14 @@ class ConversationState:
         Returns: the request, what stores its response, and the origins of the items in its input.
         """
         body, owner = client_request.body.decode(), self._config.owner_for(client_request.client_id)
-        resolved = await resolve_input(store, owner, body, keep_unknown=has_same_wire)
-        body_size = client_request.body_size + resolved.added_bytes
-        if resolved.added_bytes:
-            if body_size > (limit := self._config.settings.limits.body):
-                raise TooLarge(f"the request with what it continues is larger than {limit:,} bytes (limits.body)")
-            self._memory.grow(COPIES * resolved.added_bytes)
+        limits, work_threads = self._config.settings.limits, self._gateway.work_threads
+        client_id = client_request.client_id
+        reader = HistoryReader(store, owner, client_id, limits, self._memory, work_threads)
+        resolved = await reader.resolve_input(body, client_request.body_size, keep_unknown=has_same_wire)
         stored_exchange = None
         if body.get("store") is not False and not self._compacts:
-            input_json = await self._gateway.work_threads.run(
-                client_request.client_id, body_size, encode_json, resolved.own_items
+            input_json, input_ids = await work_threads.run(
+                client_id, resolved.size, lambda: (encode_json(resolved.own_items), item_ids(resolved.own_items))
             )
             stored_exchange = StoredExchange(
                 store=store,
@@ -130,6 +134,7 @@ class ConversationState:
                 previous=resolved.previous,
                 conversation=resolved.conversation,
                 input=input_json,
+                input_ids=input_ids,
                 log=self._gateway.log,
                 exchange_id=self._exchange_id,
             )
@@ -139,7 +144,7 @@ class ConversationState:
         if not has_same_wire:  # the gateway has done what they ask for, and no upstream has these fields
             client_request.body.drop("store")
         echo = {**resolved.echo, "store": stored_exchange is not None, **client_request.echo}
-        client_request = msgspec.structs.replace(client_request, body_size=body_size, echo=echo)
+        client_request = msgspec.structs.replace(client_request, body_size=resolved.size, echo=echo)
         return client_request, stored_exchange, resolved.origins
 
     def _read_compaction(self, client_request: ClientRequest, has_same_wire: bool) -> bool:

@@ -6,15 +6,15 @@ import asyncio
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 import msgspec
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json, read_full_object
-from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.errors import BadRequest, InterlinguaError, UpstreamError
 from interlingua.events import Usage
 from interlingua.gateway.http.client_limits import CountedRequest, RateLimited
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
@@ -28,7 +28,7 @@ from interlingua.gateway.http.error_responses import (
     returned_headers,
 )
 from interlingua.gateway.http.event_stream import EventStream
-from interlingua.gateway.http.field_origins import Origins, name_client_field, trace_origins
+from interlingua.gateway.http.field_origins import Origins, name_client_field
 from interlingua.gateway.http.memory_budget import COPIES
 from interlingua.gateway.http.request_body import RequestBody, read_body
 from interlingua.gateway.http.response_stream import EarlyKeepAlive, ResponseStream
@@ -68,6 +68,7 @@ CLIENT_CLOSED_STATUS = 499
 """Logged status of a request whose client disconnected before the end of the response."""
 _HEADER_SAFE_ID = re.compile(r"[!-~]{1,200}")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -81,10 +82,12 @@ class Relay:
         stream: Where the request comes from and the events go, if that is not the HTTP request itself.
         counted_request: The request as the client's limits count it, if it is counted already.
         compacts: The client wants a summary of the conversation instead of a reply.
+        whole: The relay of the client's own request, if this is one of several requests in its place.
     """
 
     __slots__ = (
         "_body_size",
+        "_changes",
         "_compacts",
         "_config",
         "_counted_request",
@@ -93,14 +96,17 @@ class Relay:
         "_gateway",
         "_memory",
         "_observer",
-        "_origins",
+        "_part",
         "_recording",
         "_reply",
         "_request",
         "_stored_exchange",
         "_stream",
+        "_successor",
         "_task",
         "_trace",
+        "_used_by_parts",
+        "_whole",
         "_wire",
     )
 
@@ -113,6 +119,7 @@ class Relay:
         counted_request: CountedRequest | None = None,
         *,
         compacts: bool = False,
+        whole: Relay | None = None,
     ) -> None:
         self._gateway = gateway
         self._config = gateway.config
@@ -132,12 +139,23 @@ class Relay:
         self._body_size = 0  # size of the client's body in bytes
         self._memory = gateway.memory_budget.open_share()
         self._trace = NO_TRACE
-        self._origins: Origins = stream.origins if stream is not None else []
+        self._changes: tuple[Origins, ...] = stream.changes if stream is not None else ()
         self._task: asyncio.Task[object] | None = None
+        self._whole = whole
+        self._part: Relay | None = None  # that is running
+        self._used_by_parts = 0  # tokens of the parts that have ended
+        self._successor: Relay | None = None  # that is counted and logged instead
 
     @property
     def buffered_chars(self) -> int:
+        if self._part is not None:
+            return self._part.buffered_chars
         return len(self._reply.translator.held) if self._reply else 0
+
+    @property
+    def _log_id(self) -> str:
+        """Id of the client's request in the log."""
+        return (self._whole or self._successor or self)._exchange.id
 
     @property
     def _conversation_field(self) -> str:
@@ -188,7 +206,8 @@ class Relay:
 
     def _begin(self) -> None:
         self._task = asyncio.current_task()
-        self._gateway.active_requests.add(self)
+        if self._whole is None:
+            self._gateway.active_requests.add(self)
 
     def _end(self) -> None:
         try:
@@ -197,39 +216,30 @@ class Relay:
             self._memory.close()
             self._record_exchange()
         finally:  # last, so that for other workers a request that is no longer active is counted as finished
-            self._gateway.active_requests.remove(self)
+            if self._whole is None:
+                self._gateway.active_requests.remove(self)
+            else:
+                self._whole._end_part(self)
+
+    def _end_part(self, part: Relay) -> None:
+        self._part = None
+        self._used_by_parts += part._used_tokens()
+        self._exchange.add_round(part._exchange)
 
     async def _respond_to_request(self) -> web.StreamResponse:
         """Send the reply of an upstream, or an error."""
         exchange = self._exchange
         try:
-            client_request, routes = await self._receive_request()
-            if self._compacts:
-                return await send_summary(self, client_request)
-            if self._stored_exchange is not None and client_request.body.get("background") is True:
-                start_task = self._gateway.run_in_background
-                return await start_in_background(self, client_request, self._stored_exchange, start_task)
-            settings, replay = self._config.settings, await self._find_replay(client_request)
-            if replay is None and (
-                tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], exchange.id)
-            ):
-                body = await client_request.body.decode_in_thread(
-                    client_request.client_id, self._gateway.work_threads, self._memory
-                )
-                return await ServerToolLoop(self, client_request, body, tools, settings.limits.seals).run()
-            failover, routes = self._open_failover(client_request, routes, replay)
-            return await (
-                self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
-            )
+            return await self._send_reply_to(*await self._receive_request())
         except InterlinguaError as error:
-            if isinstance(error, UpstreamFailed):
+            if isinstance(error, UpstreamError):
                 exchange.outcome = "upstream-failed"
-            else:
+            elif exchange.outcome == "ok":  # else a round has failed
                 exchange.outcome = "refused" if self._stream.response is None else "cut-off"
             if isinstance(error, RateLimited):
                 self._gateway.metrics.record_rate_limited(error.limit)
             elif isinstance(error, OutOfDescriptors):
-                self._gateway.log.error("out of file descriptors", id=exchange.id, hint=EXHAUSTED_HINT)
+                self._gateway.log.error("out of file descriptors", id=self._log_id, hint=EXHAUSTED_HINT)
             return await self._fail(error)
         except asyncio.CancelledError:
             if exchange.outcome != "stopped" or self._task is None:
@@ -240,8 +250,28 @@ class Relay:
             raise
         except Exception:  # noqa: BLE001
             exchange.outcome = "broken"
-            self._gateway.log.error("internal gateway error", id=exchange.id, trace=traceback.format_exc())
-            return await self._fail(InterlinguaError(f"internal gateway error; see {exchange.id} in its log"))
+            self._gateway.log.error("internal gateway error", id=self._log_id, trace=traceback.format_exc())
+            return await self._fail(InterlinguaError(f"internal gateway error; see {self._log_id} in its log"))
+
+    async def _send_reply_to(self, client_request: ClientRequest, routes: list[Route]) -> web.StreamResponse:
+        """Send the reply of an upstream, or one that is composed of several."""
+        if self._compacts:
+            return await send_summary(self, client_request)
+        if self._stored_exchange is not None and client_request.body.get("background") is True:
+            start_task = self._gateway.run_in_background
+            return await start_in_background(self, client_request, self._stored_exchange, start_task)
+        settings, replay = self._config.settings, await self._find_replay(client_request)
+        if replay is None and (
+            tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], self._log_id)
+        ):
+            body = await client_request.body.decode_in_thread(
+                client_request.client_id, self._gateway.work_threads, self._memory
+            )
+            return await ServerToolLoop(self, client_request, body, tools, settings.limits.seals).run()
+        failover, routes = self._open_failover(client_request, routes, replay)
+        if self._exchange.stream:
+            return await self._relay_stream(failover, routes)
+        return await self._relay_complete(failover, routes)
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,13 +282,10 @@ class Relay:
         client_id = self._config.authenticator.check_key(headers)
         self._exchange.client = self._config.authenticator.client_name(client_id)
         self._observer = self._gateway.observer_for(self._config, self._exchange)
-        self._trace = self._gateway.tracer.begin(headers)
-        if not self._gateway.ready:
-            raise ShuttingDown()
-        self._check_active_requests()
-        limits = settings.client_limits
-        if self._counted_request is None:
-            self._counted_request = self._gateway.client_limiter.begin(client_id if settings.keys else "", limits)
+        is_counted = self._whole is not None or self._counted_request is not None
+        self._trace = self._gateway.tracer.begin(headers) if self._whole is None else self._whole._trace
+        if not is_counted:
+            self._admit(client_id)
         state = self._conversation_state()
         body = await self._read_request_body(client_id, state)
         client_request = self._client_request(body, client_id)
@@ -269,9 +296,18 @@ class Relay:
             self._gateway, settings.limits.seals, client_request, routes[0], self._memory
         )
         self._add_origins(origins)
-        if self._counted_request is not None:
+        if self._counted_request is not None and not is_counted:
             await self._count_client_request(self._counted_request, client_request)
         return client_request, routes
+
+    def _admit(self, client_id: str) -> None:
+        """Count the request. Raises an error if the gateway or the client has no place for it."""
+        if not self._gateway.ready:
+            raise ShuttingDown()
+        self._check_active_requests()
+        settings = self._config.settings
+        limited_client = client_id if settings.keys else ""
+        self._counted_request = self._gateway.client_limiter.begin(limited_client, settings.client_limits)
 
     def _check_active_requests(self) -> None:
         """Raise TooManyRequests if all workers, or this one, already handle as many requests as they may."""
@@ -337,16 +373,16 @@ class Relay:
         return client_request
 
     def _add_origins(self, origins: Origins) -> None:
-        """Record the origins of the items in a conversation that was changed."""
+        """Record the origins of the items in a conversation, if it was changed."""
         if origins:
-            self._origins = trace_origins(origins, self._conversation_field, self._origins)
+            self._changes = (*self._changes, origins)
 
     async def _read_request_body(self, client_id: str, state: ConversationState | None) -> RequestBody:
         limits = self._config.settings.limits
         if self._event_stream is None:
             data = await read_body(self._request, limits, self._memory)
         else:
-            data = self._event_stream.body
+            data = self._event_stream.take_body()
         self._body_size, work_threads = len(data), self._gateway.work_threads
         self._memory.resize(COPIES * len(data))
         if self._observer:
@@ -439,7 +475,9 @@ class Relay:
         reply.response.release()
         self._exchange.first_byte = time.monotonic()
         if self._stored_exchange is not None:
-            await self._stored_exchange.save(read_full_object(reply.initial_data) or {})
+            data, owner = reply.initial_data, self._stored_exchange.owner
+            response = await self._gateway.work_threads.run(owner, len(data), read_full_object, data)
+            await self._stored_exchange.save(response or {})
         return await self.respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
@@ -496,8 +534,8 @@ class Relay:
         if self._recording is not None:
             self._recording.on_failure(error)
         if isinstance(error, BadRequest):
-            name_client_field(error, self._conversation_field, self._origins)
-        self._exchange.error = self._redactor.redact_text(str(error))
+            name_client_field(error, self._conversation_field, self._changes)
+        self._exchange.error = self._redactor.redact_text(error.log_message)
         if isinstance(error, UpstreamFailed):
             error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
         if self._stream.response is None:
@@ -515,7 +553,7 @@ class Relay:
         """Return the body of an error response: the upstream's own if it is of the client's wire."""
         is_same_wire = self._exchange.upstream_wire == self._wire
         native = native_error_body(self._wire, error) if is_same_wire else b""
-        return self._redactor.redact_bytes(native) if native else error_body(self._wire, error, self._exchange.id)
+        return self._redactor.redact_bytes(native) if native else error_body(self._wire, error, self._log_id)
 
     def _abort_connection(self) -> web.StreamResponse:
         """Abort the connection of a client that cannot be reached. The returned response is never sent."""
@@ -528,6 +566,8 @@ class Relay:
         A client that disconnects before the end of a reply has used tokens, too.
         """
         input_tokens = tokens_from_size(self._body_size)
+        if self._exchange.rounds:
+            return self._used_by_parts
         if self._reply is None:
             return input_tokens if self._exchange.outcome == "client-left" and self._exchange.attempts else 0
         stats = self._reply.translator.tally
@@ -552,10 +592,22 @@ class Relay:
     def has_begun(self) -> bool:
         return self._stream.response is not None
 
+    async def work_on(
+        self, client_request: ClientRequest, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        client_id, size = client_request.client_id, client_request.body_size
+        return await self._gateway.work_threads.run(client_id, size, function, *args, **kwargs)
+
     def relay_to(self, stream: EventStream) -> Relay:
+        stream.changes = (*self._changes, *stream.changes)
+        self._part = Relay(self._gateway, self._request, self._wire, stream, whole=self)
+        return self._part
+
+    def hand_over_to(self, stream: EventStream) -> Relay:
         counted_request, self._counted_request = self._counted_request, None
-        stream.origins = trace_origins(stream.origins, self._conversation_field, self._origins) or self._origins
-        return Relay(self._gateway, self._request, self._wire, stream, counted_request)
+        stream.changes = (*self._changes, *stream.changes)
+        self._successor = Relay(self._gateway, self._request, self._wire, stream, counted_request)
+        return self._successor
 
     def early_keepalive(self) -> EarlyKeepAlive:
         return EarlyKeepAlive(self._stream, self._config.settings.keepalive, self._headers)
@@ -574,7 +626,7 @@ class Relay:
         self._exchange.first_byte = time.monotonic()
         if self._stored_exchange is not None:
             await self._stored_exchange.save(reply)
-        return await self.respond(200, encode_json(reply), {})
+        return await self.respond(200, encode_json(reply), self._findings_header())
 
     async def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         """Send a complete response and wait until it is written; the client may disconnect until then."""
@@ -594,24 +646,29 @@ class Relay:
 
         The upstream's own id of the reply is known if its stream began before the first keep-alive was sent.
         """
-        exchange = self._exchange
-        headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
+        if self._part is not None:
+            return {**self._part._headers(), **self._id_headers()}
+        exchange, headers = self._exchange, self._id_headers()
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
         if exchange.failed_attempts:
             headers["x-interlingua-failed"] = failures_header(exchange.failed_attempts)
         if self._reply is not None:
             headers |= self._redact_headers(self._reply.returned_headers)
-        upstream_id = self._reply.translator.tally.upstream_id if self._reply else ""
+        upstream_id = self._reply.translator.tally.upstream_id if self._reply else exchange.upstream_id
         if _HEADER_SAFE_ID.fullmatch(upstream_id):
             headers["x-interlingua-upstream-id"] = upstream_id
         return headers
 
+    def _id_headers(self) -> dict[str, str]:
+        return dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), self._log_id)
+
     def _redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: self._redactor.redact_text(value) for name, value in headers.items()}
 
-    def _findings_header(self, translator: Translator) -> dict[str, str]:
-        kinds = dict.fromkeys(finding.kind for finding in (*self._exchange.findings, *translator.findings))
+    def _findings_header(self, translator: Translator | None = None) -> dict[str, str]:
+        reply_findings = translator.findings if translator is not None else []
+        kinds = dict.fromkeys(finding.kind for finding in (*self._exchange.findings, *reply_findings))
         return {"x-interlingua-findings": ", ".join(kinds)} if kinds else {}
 
     def _record_exchange(self) -> None:
@@ -628,9 +685,11 @@ class Relay:
             exchange.stop_reason = stats.stop.reason if stats.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
-        self._trace.end(exchange)
-        self._gateway.metrics.end(exchange)
-        self._gateway.log.request(exchange)
+        if self._whole is None:
+            self._trace.end(exchange)
+            if self._successor is None:
+                self._gateway.metrics.end(exchange)
+                self._gateway.log.request(exchange)
         if self._observer:
             self._observer.on_finish(exchange)
 

@@ -34,26 +34,26 @@ async def convert_earlier_calls(
 ) -> Origins:
     """Replace calls of server-run tools in the conversation by calls and results, unless the upstream can read them.
 
-    Returns: the origins of the items in the conversation; [] if it was not changed.
+    Returns: the origins of the items in the conversation; empty if it was not changed.
 
     Raises:
         TooLarge: The sealed results exceed the maximum size.
     """
     body, wire, client_id = client_request.body, client_request.wire, client_request.client_id
     if not await gateway.work_threads.scan(client_id, client_request.body_size, may_have_server_calls, wire, body):
-        return []
+        return Origins()
     cassettes = gateway.cassettes
     if cassettes is not None and cassettes.is_same_wire(wire):  # requests are compared with those that were recorded
-        return []
+        return Origins()
     if route.upstream.api == wire and runs_server_tools(wire, await _profile(gateway, client_request, route)):
-        return []
+        return Origins()
     decoded = await body.decode_in_thread(client_id, gateway.work_threads, memory)
     seals = SealedValues(client_request.seal_key, max_seal_bytes)
     converted = await gateway.work_threads.run(
         client_id, client_request.body_size, convert_server_calls, wire, decoded, seals
     )
     if converted is None:
-        return []
+        return Origins()
     request, origins = converted
     body.replace(request)
     return origins

@@ -17,12 +17,12 @@ from interlingua.core.options import Options
 from interlingua.gateway.http.event_stream import EventStream
 from interlingua.gateway.http.final_event import FINAL_TYPES
 from interlingua.gateway.response_store.database import DatabaseFailed
-from interlingua.gateway.response_store.store import RUNNING_STATUSES, ResponseStore, StoredResponse
-from interlingua.gateway.response_store.stored_exchange import STORED_STATUSES, StoredExchange, item_ids
+from interlingua.gateway.response_store.store import LOST_SECONDS, RUNNING_STATUSES, ResponseStore, StoredResponse
+from interlingua.gateway.response_store.stored_exchange import STORED_STATUSES, StoredExchange
 from interlingua.translation.exchange import empty_reply
 from interlingua.wires.streaming.sse import encode_event, event_name
 
-__all__ = ["BackgroundStream", "current_response", "follow_events"]
+__all__ = ["BackgroundStream", "current_response", "follow_events", "run_request"]
 
 Json = dict[str, Any]
 
@@ -30,8 +30,6 @@ FLUSH_SECONDS = 0.1
 """Interval at which events are stored."""
 HEARTBEAT_SECONDS = 2.0
 """Interval at which a response without new events shows that it is running, and looks whether it was cancelled."""
-LOST_SECONDS = 60.0
-"""Time without a sign of life after which a running response counts as failed: its worker is gone."""
 MAX_PENDING_BYTES = 64 * 1024
 """Events that are not stored yet; more are stored at once."""
 POLL_SECONDS = 0.1
@@ -41,16 +39,36 @@ LAST_TYPES = (*FINAL_TYPES, FAILED)
 """Types of the event that ends a stream."""
 
 
+def run_request(body: Json) -> bytes:
+    """Return the request that runs in the place of one for a response in the background."""
+    fields = {key: value for key, value in body.items() if key not in ("background", "conversation")}
+    return encode_json({**fields, "stream": True, "store": False})
+
+
 class BackgroundStream(EventStream):
-    """Stores the events of one response while it runs, and the response at its end."""
+    """Stores the events of one response while it runs, and the response at its end.
+
+    Args:
+        request: The client's HTTP request.
+        wire: The client's wire.
+        body: The client's request.
+        encoded: The request that runs, see `run_request`.
+        exchange: Stores the response.
+        echo: Fields that the response repeats, if they differ from those of the body.
+    """
 
     def __init__(
-        self, request: web.Request, wire: str, body: Json, exchange: StoredExchange, echo: Mapping[str, Any]
+        self,
+        request: web.Request,
+        wire: str,
+        body: Json,
+        encoded: bytes,
+        exchange: StoredExchange,
+        echo: Mapping[str, Any],
     ) -> None:
         reply_id = uuid4().hex
         self._echo = {**echo, "background": True}
-        run_body = {key: value for key, value in body.items() if key not in ("background", "conversation")}
-        super().__init__(request, encode_json({**run_body, "stream": True, "store": False}), reply_id, self._echo)
+        super().__init__(request, encoded, reply_id, self._echo)
         self.response_id = f"resp_{reply_id}"
         self._exchange = exchange
         self._lock = asyncio.Lock()
@@ -116,19 +134,31 @@ class BackgroundStream(EventStream):
         if (response := self._final_response) is None:
             await self._flush()
             return web.StreamResponse()
-        stored, exchange = self._stored(str(response.get("status")), response), self._exchange
-        is_kept = stored.status in STORED_STATUSES
+        stored = self._stored(str(response.get("status")), response)
+        gives_up_at = time.monotonic() + LOST_SECONDS
+        while True:
+            try:
+                await self._finish(stored, response)
+            except DatabaseFailed:
+                if time.monotonic() >= gives_up_at:
+                    raise
+                await asyncio.sleep(HEARTBEAT_SECONDS)  # the database may be restarting, and nobody else has the reply
+            else:
+                return web.StreamResponse()
+
+    async def _finish(self, stored: StoredResponse, response: Json) -> None:
+        """Store the end of the response."""
+        exchange, is_kept = self._exchange, stored.status in STORED_STATUSES
         async with self._lock:
             await exchange.store.finish(
                 exchange.owner,
                 stored,
                 self._final_number,
                 b"\n".join([*self._pending, self._final_event]),
-                item_ids(exchange.input, response) if is_kept else (),
+                exchange.all_item_ids(response) if is_kept else (),
                 exchange.conversation if is_kept else "",
             )
             self._pending.clear()
-        return web.StreamResponse()
 
     async def _flush(self) -> str:
         """Store the pending events, and return the status of the response."""
@@ -162,11 +192,23 @@ def current_response(stored: StoredResponse) -> Json:
     return {**response, "status": stored.status}
 
 
-async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -> AsyncIterator[bytes]:
-    """Yield the frames of all events with a higher number, until the response has ended."""
+async def follow_events(
+    store: ResponseStore, owner: str, id: str, after: int, report: Callable[[DatabaseFailed], None]
+) -> AsyncIterator[bytes]:
+    """Yield the frames of all events with a higher number, until the response has ended.
+
+    If the database fails, `report` is called, and an error event is the last one: the client can follow the response
+    again later.
+    """
     while True:
-        stored = await store.get(owner, id)
-        batches = await store.events_after(owner, id, after)
+        try:
+            is_running = await store.is_running(owner, id)  # before the events: the last one is stored with the end
+            batches = await store.events_after(owner, id, after)
+            stored = None if is_running else await store.get(owner, id)
+        except DatabaseFailed as error:
+            report(error)
+            yield _error_frame(error, after + 1)
+            return
         frames: list[bytes] = []
         for line in b"\n".join(batches).splitlines():
             event = read_json(line, _EventHead) or msgspec.convert(read_full_object(line) or {}, _EventHead)
@@ -179,14 +221,20 @@ async def follow_events(store: ResponseStore, owner: str, id: str, after: int) -
         if frames:
             yield b"".join(frames)
             continue
-        if stored is None or (response := current_response(stored))["status"] not in RUNNING_STATUSES:
+        if not is_running:
             if stored is not None:  # the client has all events, they are deleted, or there is no final one
+                response = current_response(stored)
                 final_type = f"response.{response['status']}" if response["status"] in STORED_STATUSES else FAILED
                 event_fields = {"type": final_type, "sequence_number": after + 1, "response": response}
                 yield encode_event(encode_json(event_fields), final_type)
             return
         yield b""
         await asyncio.sleep(POLL_SECONDS)
+
+
+def _error_frame(error: DatabaseFailed, number: int) -> bytes:
+    fields = {"code": "server_error", "message": f"{error} ({error.hint})", "param": None}
+    return encode_event(encode_json({"type": "error", "sequence_number": number, **fields}), "error")
 
 
 class _EventHead(msgspec.Struct):

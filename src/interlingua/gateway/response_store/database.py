@@ -37,6 +37,12 @@ class DatabaseFailed(InterlinguaError):
 
     status = 503
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "the database of stored responses failed", "retry later; the log of the gateway has the reason"
+        )
+        self.internal_reason = reason
+
 
 class Connection(Protocol):
     """Connection to a database of either kind (PEP 249)."""
@@ -140,12 +146,12 @@ class Database:
         except self._driver.errors as error:
             self._discard_connection()
             if not had_connection:
-                raise DatabaseFailed(f"the database of stored responses failed: {error}") from error
+                raise DatabaseFailed(str(error)) from error
         try:
             return self._try_transaction(work, write, creates_tables)
         except self._driver.errors as error:
             self._discard_connection()
-            raise DatabaseFailed(f"the database of stored responses failed: {error}") from error
+            raise DatabaseFailed(str(error)) from error
 
     def _try_transaction(self, work: Callable[[Transaction], T], write: bool, creates_tables: bool) -> T:
         connection = self._connection()

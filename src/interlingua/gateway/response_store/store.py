@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from interlingua.gateway.response_store.database import Database, Transaction, open_database
+from interlingua.gateway.response_store.stored_items import has_summary, output_json, pick_items
 from interlingua.gateway.settings.schema import State
 
-__all__ = ["RUNNING_STATUSES", "Conversation", "ResponseStore", "StoredResponse"]
+__all__ = ["LOST_SECONDS", "RUNNING_STATUSES", "Conversation", "ResponseStore", "StoredResponse", "StoredTurn"]
 
 RUNNING_STATUSES = ("queued", "in_progress")
 MAX_CHAIN_LENGTH = 10_000
 """Maximum number of responses that continue each other."""
+READ_BATCH_ROWS, READ_BATCH_BYTES = 100, 8 * 1024 * 1024
+"""Responses of a conversation that are read at once."""
+LOST_SECONDS = 60.0
+"""Time without a sign of life after which a running response counts as failed: its worker is gone."""
 PRUNE_INTERVAL_SECONDS = 600.0
 PRUNE_SHARE = 16
 """The limits are also checked when this fraction of the maximum size has been written."""
@@ -66,6 +71,17 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response object, as JSON."""
 
 
+class StoredTurn(msgspec.Struct, frozen=True):
+    """A stored response as a part of a conversation."""
+
+    id: str
+    status: str
+    input: bytes
+    """The input items of its request, as a JSON list."""
+    output: bytes
+    """The output items of the response, as a JSON list."""
+
+
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation that requests continue by its own id."""
 
@@ -112,13 +128,27 @@ class ResponseStore:
     async def get(self, owner: str, id: str) -> StoredResponse | None:
         return await self._database.read(_get, owner, _key(id))
 
-    async def chain(self, owner: str, id: str) -> list[StoredResponse]:
-        """Return the response and all that it continues, the oldest first; [] if one of them is missing."""
-        return await self._database.read(_get_chain, owner, _key(id))
+    async def is_running(self, owner: str, id: str) -> bool:
+        """Return whether a response is queued or in progress, and its worker still shows signs of life."""
+        return await self._database.read(_is_running, owner, _key(id), time.time() - LOST_SECONDS)
 
-    async def find_items(self, owner: str, ids: Iterable[str]) -> dict[str, StoredResponse]:
-        """Return the response that holds each of these items, if there is one."""
-        return await self._database.read(_find_items, owner, {id: _key(id) for id in ids})
+    async def chain(self, owner: str, id: str, max_bytes: int, *, from_summary: bool = True) -> list[StoredTurn]:
+        """Return the response and all that it continues, the oldest first; [] if one of them is missing.
+
+        Args:
+            owner: The client that may see them.
+            id: The response.
+            max_bytes: Maximum size of the items. Only one response more is read, so that the caller notices the rest.
+            from_summary: Leave out what the last summary replaces: everything before it.
+        """
+        return await self._database.read(_get_chain, owner, _key(id), max_bytes, from_summary)
+
+    async def find_items(self, owner: str, ids: Iterable[str], max_bytes: int) -> dict[str, bytes]:
+        """Return those of these items that are stored, each as JSON.
+
+        With more than `max_bytes`, only those of one response more are read, so that the caller notices it.
+        """
+        return await self._database.read(_find_items, owner, {_key(id): id for id in ids}, max_bytes)
 
     async def delete(self, owner: str, id: str) -> bool:
         """Delete a response. Returns False if there is none."""
@@ -292,28 +322,85 @@ def _get(transaction: Transaction, owner: str, id: str) -> StoredResponse | None
     return _stored_response(rows[0]) if rows else None
 
 
-def _get_chain(transaction: Transaction, owner: str, id: str) -> list[StoredResponse]:
-    columns = ", ".join(f"r.{column}" for column in _RESPONSE_COLUMNS.split(", "))
+def _is_running(transaction: Transaction, owner: str, id: str, used_after: float) -> bool:
     rows = transaction.execute(
-        f"""{_CHAIN} SELECT {columns}, c.position FROM chain c JOIN responses r ON r.id = c.id AND r.owner = :owner
-        ORDER BY c.position DESC""",
+        """SELECT 1 FROM responses WHERE owner = :owner AND id = :id AND used > :used_after
+        AND status IN ('queued', 'in_progress')""",
+        owner=owner,
+        id=id,
+        used_after=used_after,
+    )
+    return bool(rows)
+
+
+def _get_chain(transaction: Transaction, owner: str, id: str, max_bytes: int, from_summary: bool) -> list[StoredTurn]:
+    chain = transaction.execute(
+        f"""{_CHAIN} SELECT c.id, c.previous, r.size FROM chain c JOIN responses r ON r.id = c.id AND r.owner = :owner
+        ORDER BY c.position""",
         owner=owner,
         id=id,
     )
-    chain = [_stored_response(row) for row in rows]
-    return chain if chain and not chain[0].previous else []
+    if not chain or chain[-1][1]:
+        return []
+    turns: list[StoredTurn] = []  # the newest first
+    size = 0
+    for ids in _read_batches((id, size) for id, _, size in chain):
+        by_id = _get_turns(transaction, owner, ids)
+        for turn_id in ids:
+            if turn_id not in by_id:  # it was deleted meanwhile
+                return []
+            turn = by_id[turn_id]
+            is_summary = from_summary and has_summary(turn.output)
+            turns.append(msgspec.structs.replace(turn, input=b"[]") if is_summary else turn)
+            size += len(turn.input) + len(turn.output)
+            if is_summary or size > max_bytes:
+                return turns[::-1]
+    return turns[::-1]
 
 
-def _find_items(transaction: Transaction, owner: str, keys: dict[str, str]) -> dict[str, StoredResponse]:
-    found: dict[str, StoredResponse] = {}
-    by_response: dict[str, StoredResponse | None] = {}
-    for id, key in keys.items():
+def _read_batches(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """Divide ids of responses with these sizes into batches that are read at once."""
+    batch: list[str] = []
+    batch_size = 0
+    for id, size in sizes:
+        if batch and (len(batch) == READ_BATCH_ROWS or batch_size + size > READ_BATCH_BYTES):
+            yield batch
+            batch, batch_size = [], 0
+        batch.append(id)
+        batch_size += size
+    if batch:
+        yield batch
+
+
+def _get_turns(transaction: Transaction, owner: str, ids: list[str]) -> dict[str, StoredTurn]:
+    values = {f"id{n}": id for n, id in enumerate(ids)}
+    rows = transaction.execute(
+        f"""SELECT id, status, input, response FROM responses
+        WHERE owner = :owner AND id IN ({", ".join(f":{name}" for name in values)})""",
+        owner=owner,
+        **values,
+    )
+    return {
+        id: StoredTurn(id, status, bytes(input), output_json(bytes(response))) for id, status, input, response in rows
+    }
+
+
+def _find_items(transaction: Transaction, owner: str, ids: dict[str, str], max_bytes: int) -> dict[str, bytes]:
+    """Return items as JSON. The keys of `ids` are the ids as they are stored."""
+    wanted: dict[str, set[str]] = {}  # ids by the response that has them
+    for key, id in ids.items():
         rows = transaction.execute("SELECT response FROM items WHERE owner = :owner AND id = :id", owner=owner, id=key)
         for (response,) in rows:
-            if response not in by_response:
-                by_response[response] = _get(transaction, owner, response)
-            if (stored := by_response[response]) is not None:
-                found[id] = stored
+            wanted.setdefault(response, set()).add(id)
+    found: dict[str, bytes] = {}
+    size = 0
+    for response, item_ids in wanted.items():
+        for turn in _get_turns(transaction, owner, [response]).values():
+            items = pick_items(turn.input, item_ids) | pick_items(turn.output, item_ids)
+            found |= items
+            size += sum(map(len, items.values()))
+        if size > max_bytes:
+            break
     return found
 
 

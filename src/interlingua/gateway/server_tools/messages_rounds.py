@@ -120,7 +120,8 @@ class MessagesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
-        self.origins: Origins = []
+        self.max_calls = 0  # each tool has its own maximum
+        self.origins = Origins()
 
     def start_round(self) -> Json:
         self._first_index = len(self._content)
@@ -129,8 +130,9 @@ class MessagesRounds:
         messages = as_list(self._body.get("messages"))
         reply = [{"role": "assistant", "content": self._content}] if self._content else []
         turns = [turn for _, turn in messages_for_model(reply, SealedValues(self._seal_key, self._max_seal_bytes))]
-        self.origins = [Origin(f"messages[{position}]") for position in range(len(messages))]
-        self.origins += [Origin("messages", is_same=False)] * len(turns)
+        self.origins = Origins()
+        self.origins.add_items("messages", len(messages))
+        self.origins.add(Origin("messages", is_same=False), len(turns))
         request = {
             **self._body,
             "stream": True,

@@ -76,7 +76,7 @@ def convert_server_calls(wire: str, body: Json, seals: SealedValues) -> tuple[Js
         pairs = enumerate(zip(input_origins(body), items, strict=True))
         kept = [pair for position, pair in pairs if position not in sealed_positions]
         field, located = "input", list(responses_history.items_for_model(kept, results))
-    return {**body, field: [item for _, item in located]}, [origin for origin, _ in located]
+    return {**body, field: [item for _, item in located]}, Origins(origin for origin, _ in located)
 
 
 def given_texts(body: Mapping[str, Any]) -> list[Any]:

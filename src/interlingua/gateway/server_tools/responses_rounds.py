@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json, read_full_object
@@ -31,6 +32,7 @@ __all__ = ["ResponsesRounds", "find_server_tools"]
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
+MAX_TOOL_CALLS = "max_tool_calls"
 _ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
@@ -84,7 +86,8 @@ class ResponsesRounds:
         self._usages: list[Json] = []  # of each round
         self.calls: list[ServerCall] = []
         self.needs_client = self.is_complete = self.has_failed = False
-        self.origins: Origins = []
+        self.max_calls = _max_calls(body)
+        self.origins = Origins()
 
     def start_round(self) -> Json:
         self._first_index = len(self._items)
@@ -92,9 +95,10 @@ class ResponsesRounds:
         own = Origin("input", is_same=False)
         reply = [(own, item) for item in self._items if item.get("id") not in self._sealed_ids]
         turns = [item for _, item in items_for_model(reply, self._results)]
-        self.origins = [*input_origins(self._body), *([own] * len(turns))]
+        self.origins = input_origins(self._body)
+        self.origins.add(own, len(turns))
         request = {
-            **self._body,
+            **{key: value for key, value in self._body.items() if key != MAX_TOOL_CALLS},
             "stream": True,
             "store": False,
             "input": [*input_items(self._body), *turns],
@@ -291,7 +295,7 @@ class ResponsesRounds:
             "usage": sum_usage(self._usages),
         }
         if is_paused:
-            self._response |= {"status": "incomplete", "incomplete_details": {"reason": "max_tool_calls"}}
+            self._response |= {"status": "incomplete", "incomplete_details": {"reason": MAX_TOOL_CALLS}}
         is_incomplete = self._response.get("status") == "incomplete"
         return self._write_frame({"type": FINAL_TYPES[is_incomplete], "response": self._response})
 
@@ -307,6 +311,12 @@ class ResponsesRounds:
         event = {**event, "sequence_number": self._sequence_number}
         self._sequence_number += 1
         return encode_event(encode_json(event), str(event.get("type") or ""))
+
+
+def _max_calls(body: Mapping[str, Any]) -> int:
+    """Return the maximum number of calls that the server runs for this request; 0 if there is none."""
+    value = body.get(MAX_TOOL_CALLS)
+    return max(0, value) if isinstance(value, int) else 0
 
 
 def _url_citation(citation: Citation) -> Json:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from interlingua.common.coerce import as_dict
@@ -19,10 +20,11 @@ from interlingua.gateway.server_tools.server_tool import Json, Page
 from interlingua.gateway.settings.schema import WebSearch
 from interlingua.gateway.upstream.connector import proxy_for
 
-__all__ = ["MAX_COMMANDS", "SearchEngine", "SearchFailed"]
+__all__ = ["MAX_COMMANDS", "SearchEngine", "SearchFailed", "UserLocation"]
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_ERROR_CHARS = 200
+MAX_LOCATION_CHARS = 100
 MAX_SNIPPET_CHARS = 4000
 MAX_COMMANDS = 8
 """Commands that run at the same time in a process of the gateway. Further searches wait, within their timeout."""
@@ -35,6 +37,29 @@ INHERITED_VARIABLES = (
 """Variables of the gateway that a command gets. Others may contain keys of upstreams."""
 _TEXT_FIELDS = ("content", "snippet", "description", "text", "abstract")
 _AGE_FIELDS = ("publishedDate", "published_date", "age", "date")
+
+
+class UserLocation(msgspec.Struct, frozen=True):
+    """Approximate location of the user, as the client states it. Fields may be empty."""
+
+    city: str = ""
+    region: str = ""
+    country: str = ""
+    """Two letters (ISO 3166-1)."""
+    timezone: str = ""
+
+    @classmethod
+    def read(cls, definition: Mapping[str, Any]) -> UserLocation:
+        """Read the location in the definition of a search, in either API."""
+        given = as_dict(definition.get("user_location"))
+        values = (given.get(name) for name in cls.__struct_fields__)
+        return cls(
+            *(" ".join(value.split())[:MAX_LOCATION_CHARS] if isinstance(value, str) else "" for value in values)
+        )
+
+    def __str__(self) -> str:
+        place = ", ".join(filter(None, (self.city, self.region, self.country)))
+        return f"{place} (time zone {self.timezone})".lstrip() if self.timezone else place
 
 
 class SearchFailed(Exception):
@@ -59,11 +84,11 @@ class SearchEngine:
     def is_available(self) -> bool:
         return self._settings.engine != "off"
 
-    async def search(self, query: str) -> list[Page]:
-        """Return the pages that the engine finds, best first. Raises SearchFailed."""
+    async def search(self, query: str, max_results: int, location: UserLocation) -> list[Page]:
+        """Return the pages that the engine finds, best first. There may be more. Raises SearchFailed."""
         try:
             async with asyncio.timeout(self._settings.timeout):
-                body = await self._ask(query)
+                body = await self._ask(query, max_results, location)
         except TimeoutError as error:
             raise SearchFailed(f"no answer within {self._settings.timeout:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -73,7 +98,7 @@ class SearchEngine:
             raise SearchFailed("the answer of the search engine has no list of results")
         return [page for page in map(_read_page, map(as_dict, results)) if page is not None]
 
-    async def _ask(self, query: str) -> Any:
+    async def _ask(self, query: str, max_results: int, location: UserLocation) -> Any:
         settings, key = self._settings, self._settings.key
         bearer = {"authorization": f"Bearer {key}"} if key else {}
         match settings.engine:
@@ -81,11 +106,11 @@ class SearchEngine:
                 url = URL(settings.url.rstrip("/") + "/search").with_query(q=query, format="json")
                 return await self._request("GET", url, bearer)
             case "brave":
-                url = URL(settings.url or BRAVE_URL).with_query(q=query, count=str(settings.results))
-                body = await self._request("GET", url, {"x-subscription-token": key})
+                url = URL(settings.url or BRAVE_URL).with_query(q=query, count=str(max_results))
+                body = await self._request("GET", url, {"x-subscription-token": key, **_brave_headers(location)})
                 return as_dict(body).get("web")
             case "tavily":
-                data = encode_json({"query": query, "max_results": settings.results})
+                data = encode_json({"query": query, "max_results": max_results})
                 url = URL(settings.url or TAVILY_URL)
                 return await self._request("POST", url, {**bearer, "content-type": "application/json"}, data)
             case "command":
@@ -151,6 +176,17 @@ async def _read_limited(stream: aiohttp.StreamReader | asyncio.StreamReader) -> 
 def _command_environment(key: str) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     return inherited | ({KEY_VARIABLE: key} if key else {})
+
+
+def _brave_headers(location: UserLocation) -> dict[str, str]:
+    """Return the headers with the location of the user. Values that a header cannot have are left out."""
+    values = {
+        "x-loc-city": location.city,
+        "x-loc-state-name": location.region,
+        "x-loc-country": location.country,
+        "x-loc-timezone": location.timezone,
+    }
+    return {name: value for name, value in values.items() if value and value.isascii() and value.isprintable()}
 
 
 def _read_page(result: Json) -> Page | None:

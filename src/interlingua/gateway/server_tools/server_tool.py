@@ -113,8 +113,11 @@ class Rounds(Protocol):
     has_failed: bool
     """True if it has ended with an error, which is sent."""
 
+    max_calls: int
+    """Maximum number of calls in the reply that the gateway runs, as the client wants it; 0: no maximum."""
+
     origins: Origins
-    """Origins of the items in the conversation of this round, in the client's request."""
+    """Origins of the items in the conversation of this round, in the request for the first one."""
 
     def start_round(self) -> Json:
         """Return the request of the next round, in the client's API: with all that was replied so far."""

@@ -44,8 +44,7 @@ class WebAccess:
 
     def search_tool(self, name: str, definition: Json, max_uses: int = 0) -> ServerTool:
         """Return the search that the client has defined."""
-        domains = DomainFilter.read(definition)
-        tool = WebSearchTool(name, self._engine, self._max_results, self._report, domains, max_uses)
+        tool = WebSearchTool(name, self._engine, self._max_results, self._report, definition, max_uses)
         return _RecordedTool(tool, self._record)
 
     def fetch_tool(self, name: str, definition: Json, max_uses: int, max_tokens: int) -> ServerTool:

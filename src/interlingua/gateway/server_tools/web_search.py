@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from interlingua.common.coerce import as_dict, as_list
-from interlingua.gateway.server_tools.search_engine import SearchEngine, SearchFailed
+from interlingua.gateway.server_tools.search_engine import SearchEngine, SearchFailed, UserLocation
 from interlingua.gateway.server_tools.server_tool import (
     INVALID_INPUT,
     MAX_USES_EXCEEDED,
@@ -24,6 +24,7 @@ from interlingua.gateway.server_tools.server_tool import (
 __all__ = ["DomainFilter", "WebSearchTool"]
 
 MAX_QUERY_CHARS = 400
+DESCRIPTION = "Search the web. The results have a title, a URL and an excerpt. Name the URLs that you use."
 
 
 class DomainFilter(msgspec.Struct, frozen=True):
@@ -64,12 +65,12 @@ class WebSearchTool:
         engine: The search engine.
         max_results: Maximum number of results of a search.
         report: Called with the problem of a search that failed.
-        domains: Domains of the results that the client wants.
+        definition: What the client wants: domains of the results, their amount, and the location of the user. The
+            model gets the location, too, because most engines take none.
         max_uses: Maximum number of searches; 0: no maximum.
     """
 
     kind: ServerToolKind = "web_search"
-    description = "Search the web. The results have a title, a URL and an excerpt. Name the URLs that you use."
     parameters = text_parameter("query", "The words to search for.")
 
     def __init__(
@@ -78,15 +79,17 @@ class WebSearchTool:
         engine: SearchEngine,
         max_results: int,
         report: Callable[[str], None],
-        domains: DomainFilter,
+        definition: Mapping[str, Any],
         max_uses: int = 0,
     ) -> None:
         self.name = name
         self._engine = engine
-        self._max_results = max_results
+        self._max_results = max(1, max_results // 2) if definition.get("search_context_size") == "low" else max_results
         self._report = report
-        self._domains = domains
+        self._domains = DomainFilter.read(definition)
+        self._location = UserLocation.read(definition)
         self._uses = ToolUses(max_uses)
+        self.description = DESCRIPTION + (f" The user is in {self._location}." if str(self._location) else "")
 
     async def run(self, arguments: Json) -> Outcome:
         query = arguments.get("query")
@@ -99,7 +102,7 @@ class WebSearchTool:
         if not self._uses.add():
             return Outcome(error=MAX_USES_EXCEEDED)
         try:
-            pages = await self._engine.search(query)
+            pages = await self._engine.search(query, self._max_results, self._location)
         except SearchFailed as error:
             self._report(str(error))
             return Outcome(error=UNAVAILABLE)
