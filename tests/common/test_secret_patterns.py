@@ -73,6 +73,8 @@ def test_token_of_known_format_is_redacted(token: str) -> None:
 ASSIGNED = [
     "Authorization: Key 01234567:89abcdef",
     "Authorization: Token abcdefgh",
+    "Bearer abcdefghijkl",
+    "Bearer token-abcdef",
     "OPENAI_API_KEY=abcdef0123456789",
     'api_key = "correct-horse-battery"',
     "client_secret: 0123456789abcdef",
@@ -108,7 +110,7 @@ CODE = [
     "authorization = request.headers.get('authorization')",
     "cookie = SimpleCookie(**fields)",
     "cookie: Optional[str] = None,",
-    "uses bearer authentication, and bearer tokens",
+    "uses bearer authentication, and Bearer tokens, a bearer credential.",
     'url = f"{base}?key={key}&token=${token}"',
     "sorted(names, key=len)",
     "git+ssh://git@github.com/owner/name",

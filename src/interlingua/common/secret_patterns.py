@@ -35,6 +35,8 @@ _KEY_BUT_NO_NAME = rf"""(?:
     | {_WITH_DIGIT} ({_KEY}{{6,}}+)
     | {_KEY}++  # a value without quotes and digits is a name, as in `api_key=api_key`
 )"""
+_WORDS_BEHIND_BEARER = r"""(?i: assertion | auth(?:entication|orization)? | certificate | challenge | credential
+    | exchange | format | grant | header | middleware | request | scheme | security | token ) s? \b (?! [-_=+/.] \w )"""
 _COOKIE_NAME = r"""[^\s=;,"'\\()\[\]{}]++"""
 _LINE_BREAK = r"(?: \s | \\+[nrt] | \d+ (?: \s | \\+t | : | \xe2\x86\x92 | \\+u2192 ) )*+"  # with the number of a line
 
@@ -52,7 +54,7 @@ _PATTERNS = [
             | {_KEY_BUT_NO_NAME}
         )""",
     ),
-    _Pattern(["bearer"], rf"(?i:bearer) [ \t]+ (?: {_WITH_DIGIT} ({_KEY}{{6,}}+) | {_KEY}++ )"),
+    _Pattern(["bearer"], rf"(?i:bearer) [ \t]+ (?: (?! {_WORDS_BEHIND_BEARER} ) ({_KEY}{{6,}}+) | {_KEY}++ )"),
     _Pattern(
         ["api-key", "api_key", "apikey", "client_secret", "clientsecret"],
         rf"(?i: api[-_]?key | client_?secret ) {_ASSIGNMENT} {_KEY_BUT_NO_NAME}",

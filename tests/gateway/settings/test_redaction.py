@@ -46,7 +46,7 @@ ROWS = [
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl ok", "*** ok"),
     ("hf_abcdefghijklmnopqrstuvwx", "***"),
     # nested
-    ("Bearer Bearer abcdef123", "Bearer Bearer ***"),
+    ("Bearer Bearer abcdef123", "Bearer *** ***"),
     ("Authorization: authorization: Basic dXNlcjpwYXNz", "Authorization: authorization: ***"),
     ("api_key=api_key=abcdef123", "api_key=***"),
     ("a-eyJhbGci-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln ok", "a-*** ok"),
