@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from interlingua.common.redaction import Redactor
-from interlingua.common.split_secrets import redact_split_secrets
+from interlingua.common.split_secrets import Replacement, redact_split_secrets, replace_in_pieces
 from interlingua.translation.translator import Translator
 from interlingua.wires import WIRES
 from tests.support.captured_exchanges import chat_stream
+from tests.support.growth import check_growth
 from tests.support.inspector_scenes import kimi_call, section
 
 KEY = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx"
@@ -83,3 +85,23 @@ def test_odd_streams_are_not_changed(stream: bytes) -> None:
 def test_very_deep_events_are_read_to_some_level() -> None:
     deep = b'data: {"a": ' + b"[" * 500 + b"]" * 500 + b"}\n\n"
     assert redact_split_secrets(deep * 2, Redactor()) == deep * 2
+
+
+TEXT_OF_PIECES = b"one two three four"
+REPLACEMENTS = [Replacement(0, 3, b"1"), Replacement(4, 7, b""), Replacement(7, 8, b"--"), Replacement(14, 18, b"4")]
+
+
+def test_replaced_parts_are_the_same_at_every_cut() -> None:
+    for first, second in itertools.combinations_with_replacement(range(len(TEXT_OF_PIECES) + 1), 2):
+        pieces = [TEXT_OF_PIECES[:first], TEXT_OF_PIECES[first:second], TEXT_OF_PIECES[second:]]
+        assert b"".join(replace_in_pieces(pieces, REPLACEMENTS)) == b"1 --three 4", pieces
+
+
+def test_time_does_not_grow_with_pieces_times_secrets() -> None:
+    def redact(count: int) -> None:
+        stream = b"".join(
+            b'data: {"a": "%d ghp_"}\n\ndata: {"a": "0123456789abcdefghijklmno "}\n\n' % n for n in range(count)
+        )
+        assert redact_split_secrets(stream, Redactor()).count(b"***") == count
+
+    check_growth(redact, 500, 4000, limit=20)

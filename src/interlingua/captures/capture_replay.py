@@ -41,6 +41,8 @@ __all__ = [
     "replay_reply",
 ]
 
+UNREAD_OUTCOMES = frozenset({"client-left", "stopped", "worker-died"})
+"""Outcomes of exchanges whose reply was not read to its end, although the upstream has not failed."""
 REQUEST_ID_PREFIX = "req_"
 """Beginning of the id of a request. The rest is the id of its reply."""
 
@@ -139,7 +141,7 @@ class ReplyReplay:
     """
 
     def __init__(self, captured: CapturedExchange, replay: CaptureReplay, *, has_ended: bool = True) -> None:
-        self._has_ended = has_ended
+        self._has_ended = has_ended and not _was_left(captured)
         self._reads = captured.received
         self._at = 0.0
         self._events: list[TimedEvent] = []
@@ -179,6 +181,11 @@ class ReplyReplay:
         dialect = self._translator.dialect.name if self._translator.dialect is not None else ""
         findings = [*self._receiver.findings, *self._translator.findings]
         return ReplayedReply(self._events, b"".join(self._sent), findings, dialect)
+
+
+def _was_left(captured: CapturedExchange) -> bool:
+    """Return whether the gateway stopped reading: then the missing end of the reply is no failure of the upstream."""
+    return any(end.exchange.get("outcome") in UNREAD_OUTCOMES for end in captured.lines_of(EndLine))
 
 
 def replay_reply(captured: CapturedExchange, replay: CaptureReplay, *, has_ended: bool = True) -> ReplayedReply:

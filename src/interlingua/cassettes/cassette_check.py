@@ -24,7 +24,7 @@ def find_problems(exchange: RecordedExchange) -> list[str]:
     problems = describe_changes(exchange.meaning, current)
     if exchange.reply.status >= 400 or not exchange.reply.is_complete:
         return problems
-    for wire in WIRES:
+    for wire in WIRES if exchange.request.choices == 1 else [recorded]:  # other wires may have only one choice
         for stream in (True, False):
             try:
                 other = read_meaning_of(exchange, wire, stream=stream)
@@ -46,7 +46,8 @@ def _comparable(meaning: ReplyMeaning, *, stream: bool) -> ReplyMeaning:
         call if isinstance(call.arguments, dict) else msgspec.structs.replace(call, complete=True)
         for call in meaning.calls
     ]
-    return msgspec.structs.replace(meaning, calls=calls)
+    others = [_comparable(other, stream=stream) for other in meaning.other_choices]
+    return msgspec.structs.replace(meaning, calls=calls, other_choices=others)
 
 
 def update_meaning(exchange: RecordedExchange) -> RecordedExchange:

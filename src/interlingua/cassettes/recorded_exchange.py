@@ -16,7 +16,7 @@ from interlingua.cassettes.reply_meaning import ReplyMeaning, read_meaning
 from interlingua.cassettes.request_meaning import check_depth
 from interlingua.common.redaction import Redactor
 from interlingua.common.split_secrets import redact_split_secrets
-from interlingua.core.options import ArgumentsPolicy, Delivery, Options, ReasoningPolicy
+from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, Options, ReasoningPolicy
 from interlingua.core.request import Request
 from interlingua.errors import BadInput
 from interlingua.parsing.dialect import Dialect
@@ -59,6 +59,12 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def read(self) -> Request:
         """Return the neutral request. Raises BadRequest."""
         return get_wire(self.wire).read_request(self.body, Options())
+
+    @property
+    def choices(self) -> int:
+        """Number of choices that the client wants, up to those that a reply can have."""
+        number = self.body.get("n")
+        return min(max(number, 1), Limits().choices) if isinstance(number, int) else 1
 
 
 class RecordedUpstream(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,7 +217,8 @@ def read_meaning_of(
     if exchange.reply.status >= 400:
         return ReplyMeaning(error=exchange.reply.body.decode("utf-8", "replace"))
     wire = wire or exchange.request.wire
-    return read_meaning(translate_recording(exchange, wire, stream=stream, dialect=dialect), wire)
+    reply = translate_recording(exchange, wire, stream=stream, dialect=dialect)
+    return read_meaning(reply, wire, exchange.request.choices)
 
 
 def redact_body(body: Json, redactor: Redactor) -> Json:

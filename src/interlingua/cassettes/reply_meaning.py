@@ -32,14 +32,23 @@ class ReplyMeaning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     calls: list[CallMeaning] = []
     stop_reason: str = ""
     error: str = ""
+    other_choices: list[ReplyMeaning] = []
+    """The choices behind the first one, if the request wants several (`n`)."""
 
 
-def read_meaning(data: bytes, wire: str) -> ReplyMeaning:
-    """Return the meaning of a reply that a client has received on this wire, as a stream or whole."""
+def read_meaning(data: bytes, wire: str, choices: int = 1) -> ReplyMeaning:
+    """Return the meaning of a reply that a client has received on this wire, as a stream or whole.
+
+    Args:
+        data: The reply.
+        wire: The client's wire.
+        choices: Number of choices that the request wants.
+    """
     accumulator = Accumulator(wire, dialect="standard")
     accumulator.add(data)
     accumulator.close()
-    return _meaning(accumulator.reply())
+    first, *others = [_meaning(accumulator.reply(number)) for number in range(max(choices, 1))]
+    return msgspec.structs.replace(first, other_choices=others)
 
 
 def _meaning(reply: Reply) -> ReplyMeaning:

@@ -1,8 +1,7 @@
 """Redaction of secrets, and escaping of control characters for terminals.
 
 Used for the log, captures, cassettes, traces and error messages to clients. Secrets are found by value (the secrets of
-the settings, in every encoding in which they are sent) or by pattern, such as `sk-…` or the text after
-`Authorization:`.
+the settings, in every encoding in which they are sent) or by pattern (`secret_patterns.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
+
+from interlingua.common.secret_patterns import find_secret_spans
 
 __all__ = ["REDACTED", "Redactor", "credentials", "is_secret_name", "printable"]
 
@@ -38,33 +39,8 @@ _SECRET_NAME = re.compile(
     r"(?i:authorization|cookie|secret|password|credential|api[-_]?key)"
     r"|(?i:(?:^|[-_])o?auth(?:$|[-_]))|(?i:(?:^|[-_])(?:key|token)$)|[a-z](?:Key|Token)$"
 )
-_ASSIGNMENT = rb"""(?:\\*["'])?\s*[:=]\s*+(?:\\*["'])?+(?!\*\*\*)"""
-"""Separator between a name and its value: in a header, in JSON (also inside a JSON string), in code."""
-_SECRET_QUERY_PARAMETERS = ["key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature"]
-_KEY_PREFIXES = ["gsk_", "xai-", "hf_", "nvapi-", "pplx-", "csk-", "r8_", "fw_", "ghp_", "github_pat_", "AIza", "AKIA"]
-_SECRET_PATTERNS: list[tuple[list[str], bytes]] = [
-    # Anchor texts, and the pattern to match at an anchor. The group is the secret.
-    (["authorization"], rb"(?i:authorization)" + _ASSIGNMENT + rb"((?:[A-Za-z]+ +)?[\w.~+/=:-]{4,})"),
-    (["api-key", "api_key", "apikey"], rb"(?i:api[-_]?key)" + _ASSIGNMENT + rb"([\w.~+/=:-]{4,})"),
-    (["cookie"], rb"(?i:cookie)" + _ASSIGNMENT + rb"""([^\r\n"'\\]{4,})"""),
-    (["bearer"], rb"(?i:bearer)\s+([\w.~+/=-]{6,})"),
-    ([f"{sign}{name}=" for sign in "?&" for name in _SECRET_QUERY_PARAMETERS], rb"""[^=]+=([^&\s"'\\#<>*]+)"""),
-    (["://"], rb"""://([^/\s"'\\@<>?#*]+)@"""),
-    (["sk-", "sk_"], rb"(?<![\w-])(sk[-_][\w-]{8,})"),
-    (
-        ["eyJ"],
-        rb"\b(?:(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)|eyJ[\w-]*+)",
-    ),  # a text that is not a JWT is skipped as a whole
-    (_KEY_PREFIXES, rb"(?<![\w-])([A-Za-z0-9]+(?:_pat)?[-_]?[\w-]{16,})"),
-]
-_ANCHORED_PATTERNS = [
-    (place.lower().encode(), re.compile(pattern)) for places, pattern in _SECRET_PATTERNS for place in places
-]
-_ANY_ANCHOR = re.compile(b"|".join(re.escape(place) for place, _ in _ANCHORED_PATTERNS))
 _MAX_REPEATED_TEXTS, _MAX_REPEATED_CHARS = 1000, 200
 """Number and length of the texts of log lines that are searched for secrets only once."""
-_MAX_SHORT_BYTES = 1000
-"""Below this size one search for any anchor is faster than one search per anchor."""
 
 
 class Redactor:
@@ -99,13 +75,13 @@ class Redactor:
     def redact_bytes(self, data: bytes) -> bytes:
         for form in self._forms:
             data = data.replace(form, REDACTED.encode())
-        return _replace_spans(data, _find_secret_spans(data))
+        return _replace_spans(data, find_secret_spans(data))
 
     def find_spans(self, data: bytes) -> list[tuple[int, int]]:
         """Return the spans of the secrets, in order and without overlaps."""
         known = [match.span() for form in self._forms for match in re.finditer(re.escape(form), data)]
         spans: list[tuple[int, int]] = []
-        for start, end in sorted([*known, *_find_secret_spans(data)]):
+        for start, end in sorted([*known, *find_secret_spans(data)]):
             if spans and start < spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
@@ -187,32 +163,6 @@ def printable(text: str, max_chars: int = 300) -> str:
     if not visible.isprintable():
         visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in visible)
     return visible if len(text) <= max_chars else f"{visible}… ({len(text) - max_chars} more)"
-
-
-def _find_secret_spans(data: bytes) -> list[tuple[int, int]]:
-    """Return the spans of secrets found by pattern, in order.
-
-    Anchors are found by plain text search, so that long bodies do not delay other requests. Of the anchors inside a
-    match only the last one is tried: all of them end at the same place, and `cookie:cookie:…` would take quadratic
-    time.
-    """
-    lower = data.lower()
-    if len(data) < _MAX_SHORT_BYTES and not _ANY_ANCHOR.search(lower):
-        return []
-    spans = []
-    for anchor, pattern in _ANCHORED_PATTERNS:
-        position = lower.find(anchor)
-        while position >= 0:
-            anchor_end = position + len(anchor)
-            match = pattern.match(data, position)
-            if match is None:
-                position = lower.find(anchor, anchor_end)
-                continue
-            if match[1] is not None:
-                spans.append(match.span(1))
-            nested_position = lower.rfind(anchor, anchor_end, match.end())
-            position = nested_position if nested_position >= 0 else lower.find(anchor, match.end())
-    return sorted(spans)
 
 
 def _replace_spans(data: bytes, spans: list[tuple[int, int]]) -> bytes:

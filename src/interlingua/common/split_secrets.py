@@ -6,14 +6,13 @@ A model that repeats a key writes it token by token. No event contains it, but w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from interlingua.common.jsontext.codec import read_json, write_json
 from interlingua.common.redaction import REDACTED, Redactor
 
-__all__ = ["Replacement", "redact_split_secrets", "replace_split_secrets"]
+__all__ = ["Replacement", "find_secrets", "redact_split_secrets", "replace_in_pieces", "replace_split_secrets"]
 
 _EVENT_DATA = re.compile(rb"^data: ?(\{.*\})\r?$", re.MULTILINE)
 MAX_DEPTH = 20
@@ -22,7 +21,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 class Replacement(NamedTuple):
-    """A part of a stream that is replaced: the JSON of one event."""
+    """A part of a text, or of a stream, that is replaced."""
 
     start: int
     end: int
@@ -41,12 +40,7 @@ class _Text(NamedTuple):
 
 def redact_split_secrets(stream: bytes, redactor: Redactor) -> bytes:
     """Return a stream without the secrets that its events have only together."""
-    parts: list[bytes] = []
-    position = 0
-    for start, end, data in replace_split_secrets(stream, redactor):
-        parts += [stream[position:start], data]
-        position = end
-    return b"".join([*parts, stream[position:]])
+    return replace_in_pieces([stream], replace_split_secrets(stream, redactor))[0]
 
 
 def replace_split_secrets(stream: bytes, redactor: Redactor) -> list[Replacement]:
@@ -77,31 +71,43 @@ def _texts(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, dict[str, Any]
             yield from _texts(item, (*path, key))
 
 
-def _redact(pieces: list[_Text], redactor: Redactor) -> set[int]:
+def _redact(texts: list[_Text], redactor: Redactor) -> set[int]:
     """Redact the secrets in the joined texts of one field, and return the numbers of the events that have changed."""
-    encoded = [piece.value.encode("utf-8", "surrogatepass") for piece in pieces]
-    spans = redactor.find_spans(b"".join(encoded))
-    if not spans:
+    encoded = [text.value.encode("utf-8", "surrogatepass") for text in texts]
+    secrets = find_secrets(b"".join(encoded), redactor)
+    if not secrets:
         return set()
     changed: set[int] = set()
-    starts = accumulate(map(len, encoded), initial=0)
-    for piece, data, start in zip(pieces, encoded, starts, strict=False):
-        redacted = _without_spans(data, start, spans)
-        if redacted != data:
-            text = redacted.decode("utf-8", "replace")
-            piece.container[piece.key] = text
-            changed.add(piece.event)
+    for text, before, after in zip(texts, encoded, replace_in_pieces(encoded, secrets), strict=True):
+        if after != before:
+            text.container[text.key] = after.decode("utf-8", "replace")
+            changed.add(text.event)
     return changed
 
 
-def _without_spans(data: bytes, start: int, spans: list[tuple[int, int]]) -> bytes:
-    """Return a piece that begins at `start` of the joined text. A secret is replaced in the piece where it begins."""
-    parts: list[bytes] = []
-    position = 0
-    for first, last in spans:
-        begin, end = max(first - start, position), min(last - start, len(data))
-        if begin >= end:
-            continue
-        parts += [data[position:begin], REDACTED.encode() if first >= start else b""]
-        position = end
-    return b"".join([*parts, data[position:]])
+def find_secrets(data: bytes, redactor: Redactor) -> list[Replacement]:
+    """Return what has to be replaced so that the data has no secrets, in order."""
+    return [Replacement(start, end, REDACTED.encode()) for start, end in redactor.find_spans(data)]
+
+
+def replace_in_pieces(pieces: Iterable[bytes], replacements: Sequence[Replacement]) -> list[bytes]:
+    """Return the pieces of a text with these parts of the whole text replaced.
+
+    The piece in which a replaced part begins has all of its replacement. The pieces after it lose their share.
+    """
+    changed: list[bytes] = []
+    number = start = 0
+    for piece in pieces:
+        end = start + len(piece)
+        kept: list[bytes] = []
+        rest = start
+        while number < len(replacements) and replacements[number].start < end:
+            first, last, data = replacements[number]
+            kept += [piece[rest - start : max(first, start) - start], data if first >= start else b""]
+            rest = min(last, end)
+            if last > end:
+                break
+            number += 1
+        changed.append(b"".join([*kept, piece[rest - start :]]))
+        start = end
+    return changed

@@ -64,7 +64,8 @@ class ExchangeSummary(msgspec.Struct, kw_only=True, omit_defaults=True):
     stream: bool = False
     status: int = 0
     outcome: str = ""
-    """`open` while the exchange lasts; otherwise see `Outcome` of the gateway."""
+    """`open` while the exchange lasts; `worker-died` if the gateway's worker died meanwhile; otherwise see `Outcome`
+    of the gateway."""
     error: str = ""
     seconds: float | None = None
     """Duration; None while it lasts."""
@@ -94,14 +95,19 @@ class SummarizedExchange(msgspec.Struct, frozen=True):
     facts: TurnFacts
 
 
-def summarize(lines: list[CaptureLine], name: str = "") -> SummarizedExchange:
-    """Return the summary of an exchange. `name`: id of a capture that has none."""
+def summarize(lines: list[CaptureLine], name: str = "", facts: TurnFacts | None = None) -> SummarizedExchange:
+    """Return the summary of an exchange.
+
+    Args:
+        lines: The lines of its capture.
+        name: Id of a capture that has none.
+        facts: What the request says about its conversation, if that is known already.
+    """
     captured = CapturedExchange(lines)
     requests, ends = captured.lines_of(ClientRequestLine), captured.lines_of(EndLine)
     request = requests[0] if requests else None
     end = ends[-1].exchange if ends else {}
-    field = get_wire(request.wire).TRAITS.conversation_field if request and request.wire in WIRES else "messages"
-    facts = read_turn_facts(request.headers, request.data, field) if request else TurnFacts()
+    facts = facts or _read_facts(request)
     agent = _header(request.headers, "user-agent") if request else ""
     summary = ExchangeSummary(
         id=(request.id if request else "") or name,
@@ -120,6 +126,13 @@ def summarize(lines: list[CaptureLine], name: str = "") -> SummarizedExchange:
     else:
         _add_progress(summary, captured)
     return SummarizedExchange(summary, facts)
+
+
+def _read_facts(request: ClientRequestLine | None) -> TurnFacts:
+    if request is None:
+        return TurnFacts()
+    field = get_wire(request.wire).TRAITS.conversation_field if request.wire in WIRES else "messages"
+    return read_turn_facts(request.headers, request.data, field)
 
 
 def _add_end(summary: ExchangeSummary, end: Mapping[str, Any]) -> None:

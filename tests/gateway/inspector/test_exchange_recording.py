@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlingua.captures.capture_format import (
@@ -26,17 +27,28 @@ from interlingua.captures.capture_format import (
 )
 from interlingua.errors import BadInput
 from interlingua.events import Finding
-from interlingua.gateway.inspector import exchange_tap
+from interlingua.gateway.inspector import exchange_ring, exchange_tap
 from interlingua.gateway.inspector.analyses import Analyses
 from interlingua.gateway.inspector.exchange_archive import ArchivedExchanges, ExchangeArchive
 from interlingua.gateway.inspector.exchange_ring import ExchangeRing
 from interlingua.gateway.inspector.exchange_source import UnknownExchange
 from interlingua.gateway.inspector.exchange_tap import ExchangeTap, InspectorFeed
-from interlingua.gateway.inspector.feed_protocol import HelloFrame, encode_frame
+from interlingua.gateway.inspector.feed_protocol import (
+    ANSWERED,
+    ASKED,
+    FORWARDED,
+    RECEIVED,
+    REQUEST,
+    BeginFrame,
+    HelloFrame,
+    decode_items,
+    encode_frame,
+)
 from interlingua.gateway.inspector.feed_receiver import FeedReceiver
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.settings.redaction import Redactor
 from interlingua.inspection.what_if import Changes
-from tests.support.captured_exchanges import capture_exchange, chat_stream
+from tests.support.captured_exchanges import capture_exchange, chat_chunk, chat_stream
 
 SECRET = "correct-horse-battery-42"
 CLIENT_KEY = "the-clients-own-key-1234"
@@ -154,30 +166,82 @@ def test_open_exchange_is_shown_while_it_grows(socket_path: str) -> None:
     asyncio.run(with_feed(socket_path, ring, use))
 
 
-def test_exchanges_of_a_worker_that_dies_are_abandoned(socket_path: str) -> None:
-    ring = ExchangeRing(1 << 20)
+def test_exchanges_of_a_worker_that_dies_are_kept_and_marked(socket_path: str) -> None:
+    finished: list[str] = []
+    ring = ExchangeRing(1 << 20, lambda exchange: finished.append(exchange.id))
 
     async def use(feed: InspectorFeed) -> None:
         for number in range(2):
             tap = feed.observe(exchange := record(f"req_{number}"))
             assert tap is not None
-            tap.on_request({}, b"{}")
+            tap.on_request({}, json.dumps(BODY).encode())
+            tap.on_upstream_request("http://host", {}, b"{}", ROUTE)
+            tap.on_response(200, {"content-type": "text/event-stream"}, 0.01)
+            tap.on_received(chat_chunk({"content": "half of an"}))
             if number == 0:
                 tap.on_finish(exchange)
         await wait_until(lambda: len(ring.list_exchanges()) == 2)
 
-    asyncio.run(_run_and_disconnect(socket_path, ring, use))
-    assert [one.summary.id for one in ring.list_exchanges()] == ["req_0"]
+    async def run() -> None:
+        server = await asyncio.get_running_loop().create_unix_server(lambda: FeedReceiver(ring), socket_path)
+        feed = InspectorFeed(socket_path, [])
+        await feed.start()
+        await use(feed)
+        await feed.close()
+        await wait_until(lambda: ring.find_summary("req_1").summary.outcome != "open")
+        server.close()
+
+    asyncio.run(run())
+    assert {one.summary.id: one.summary.outcome for one in ring.list_exchanges()} == {
+        "req_0": "ok",
+        "req_1": "worker-died",
+    }
+    assert finished == ["req_0", "req_1"], "both are archived, if there is an archive"
+    summary = ring.find_summary("req_1").summary
+    assert (summary.upstream, summary.upstream_model, summary.attempts, summary.status) == ("local", "kimi-k2", 1, 200)
+    assert summary.seconds is not None
+    assert 0 < (summary.first_byte or 0) <= summary.seconds < TIMEOUT_SECONDS
+    assert "see the log of the gateway" in summary.error
+    analyses = Analyses(ring)
+    assert "worker-died" in analyses.detail("req_1").outcome
+    timeline = b"".join(analyses.reply("req_1", Changes()))
+    assert b"half of an" in timeline
+    assert b'"Failure"' not in timeline, "the upstream has not failed"
 
 
-async def _run_and_disconnect(path: str, ring: ExchangeRing, use: Callable[[InspectorFeed], Awaitable[None]]) -> None:
-    server = await asyncio.get_running_loop().create_unix_server(lambda: FeedReceiver(ring), path)
-    feed = InspectorFeed(path, [])
-    await feed.start()
-    await use(feed)
-    await feed.close()
-    await wait_until(lambda: len(ring.list_exchanges()) == 1)
-    server.close()
+def test_work_per_change_of_an_open_exchange_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+
+    def count(block: bytes) -> list[Any]:
+        decoded.append(len(block))
+        return decode_items(block)
+
+    monkeypatch.setattr(exchange_ring, "decode_items", count)
+    ring = ExchangeRing(1 << 24)
+    exchange = ring.begin(BeginFrame(1, "req_1", "2026-03-04T05:06:07", 0.0, "/", "openai-chat"), Redactor())
+    encode = msgspec.msgpack.encode
+    ring.add(exchange, encode([(REQUEST, 0.0, {}, json.dumps(BODY).encode())]))
+    for number in range(100):
+        ring.add(exchange, encode([(FORWARDED, number / 10, b"data: 1", b"data: 1")]))
+        assert ring.find_summary("req_1").summary.outcome == "open"
+    assert len(decoded) == 101
+    summarized = ring.find_summary("req_1")
+    assert (summarized.summary.first_byte, summarized.facts.title) == (0.0, f"my key is {CLIENT_KEY}")
+
+
+def test_first_byte_of_an_open_exchange_is_that_of_its_last_attempt() -> None:
+    ring = ExchangeRing(1 << 20)
+    exchange = ring.begin(BeginFrame(1, "req_1", "2026-03-04T05:06:07", 0.0, "/", "openai-chat"), Redactor())
+    for at, status in ((1.0, 503), (3.0, 200)):
+        items: list[tuple[Any, ...]] = [
+            (ASKED, at, "http://host", {}, b"{}", ROUTE),
+            (ANSWERED, at + 0.25, status, {}, None),
+            (RECEIVED, at + 0.5, b"data: 1\n\n"),
+        ]
+        ring.add(exchange, msgspec.msgpack.encode(items))
+        summary = ring.find_summary("req_1").summary
+        assert (summary.first_byte, summary.status) == (at + 0.5, status)
+    assert summary.attempts == 2
 
 
 def test_oldest_exchanges_are_dropped_and_large_ones_are_cut(socket_path: str) -> None:

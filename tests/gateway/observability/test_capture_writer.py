@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import stat
 import threading
@@ -127,6 +128,36 @@ def test_secret_split_across_chunks_is_redacted(tmp_path: Path, key: str, size: 
     assert whole == data.replace(key.encode(), b"***")
     (path,) = tmp_path.glob("*")
     assert key not in path.read_text()
+
+
+@pytest.mark.parametrize("secret", [KEY, CLIENT_KEY, "sk-proj-" + "AbCdEfGhIjKlMnOpQrStUvWx"])
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_secret_that_a_model_spells_in_pieces_is_not_written(tmp_path: Path, secret: str, size: int) -> None:
+    captures = captures_in(tmp_path)
+    text = f"It is {secret}, I think."
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    events = [f"data: {json.dumps({'delta': piece})}\n\n".encode() for piece in pieces]
+    record_exchange(captures.start_recording(exchange()), events, exchange())
+    captures.close()
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    received = [json.loads(line.data[6:])["delta"] for line in read_capture(path).received]
+    assert len(received) == len(events)
+    assert "".join(received) == "It is ***, I think."
+
+
+@pytest.mark.parametrize("size", [5, 30, 1000])
+def test_private_key_in_several_chunks_is_not_written(tmp_path: Path, size: int) -> None:
+    captures = captures_in(tmp_path)
+    lines = "\n".join(["MIIEpAIBAAKCAQEA0123456789abcdefABCDEF0123456789abcdefABCDEF"] * 20)
+    key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----"
+    body = json.dumps({"choices": [{"message": {"content": key}}]}).encode()
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    record_exchange(captures.start_recording(exchange()), chunks, exchange())
+    captures.close()
+    whole = b"".join(line.data for line in read_only_capture(tmp_path).received)
+    content = json.loads(whole)["choices"][0]["message"]["content"]
+    assert content == "-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----"
 
 
 def test_headers_that_are_not_utf8_are_escaped(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ ROWS = [
     ("hf_abcdefghijklmnopqrstuvwx", "***"),
     # nested
     ("Bearer Bearer abcdef123", "Bearer *** ***"),
-    ("Authorization: authorization: Basic dXNlcjpwYXNz", "Authorization: *** ***"),
+    ("Authorization: authorization: Basic dXNlcjpwYXNz", "Authorization: authorization: ***"),
     ("api_key=api_key=abcdef123", "api_key=***"),
     ("a-eyJhbGci-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln ok", "a-*** ok"),
     # no secrets

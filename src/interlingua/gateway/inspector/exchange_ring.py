@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from time import monotonic
 from typing import assert_never
 
 from interlingua.captures.capture_format import (
@@ -19,7 +20,7 @@ from interlingua.captures.capture_format import (
     UpstreamRequestLine,
     encode_data_fields,
 )
-from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange, redact_summary
+from interlingua.gateway.inspector.exchange_source import ChangeLog, UnknownExchange
 from interlingua.gateway.inspector.feed_protocol import (
     AnsweredItem,
     AskedItem,
@@ -32,14 +33,22 @@ from interlingua.gateway.inspector.feed_protocol import (
     SentItem,
     decode_items,
 )
+from interlingua.gateway.inspector.growing_summary import GrowingSummary
 from interlingua.gateway.observability.redacted_lines import redact_capture
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.inspection.exchange_summary import SummarizedExchange, summarize
+from interlingua.inspection.exchange_summary import SummarizedExchange
 
 __all__ = ["ExchangeRing", "RecordedExchange"]
 
 OVERHEAD_BYTES = 2000
 """Memory of an exchange besides its data."""
+WORKER_DIED = "worker-died"
+WORKER_DIED_MESSAGE = "the worker process that served this request has died: see the log of the gateway"
+FACTS_OF_ABANDONED = (
+    *("wire", "path", "upstream", "upstream_wire", "upstream_model", "dialect"),
+    *("status", "attempts", "bytes_in", "bytes_out"),
+)
+"""Fields of the summary of an exchange that has no end, which become those of its end."""
 MAX_SHARE = 4
 """One exchange may use up to this part of the memory: a quarter. The rest of it is not recorded."""
 
@@ -53,7 +62,11 @@ class RecordedExchange:
         self._blocks: list[bytes] = []
         self._end: EndFrame | None = None
         self._is_cut = False
+        self._growing = GrowingSummary(self._request_line(0.0, {}, b""), redactor)
+        self._read_blocks = 0
+        """Number of blocks that `_growing` has."""
         self._summary: tuple[int, SummarizedExchange] | None = None
+        self._summary_lock = threading.Lock()
         self.size = OVERHEAD_BYTES
         self.data_bytes = 0
         self.version = 0
@@ -81,31 +94,44 @@ class RecordedExchange:
         self.version += 1
         self._end = end
 
+    def abandon(self, at: float) -> None:
+        """End an exchange whose worker has died at this time, with what is known of it."""
+        known = self.summarized().summary
+        summary = {name: getattr(known, name) for name in FACTS_OF_ABANDONED}
+        summary |= {"first_byte_seconds": known.first_byte, "seconds": self._at(at)}
+        summary |= {"outcome": WORKER_DIED, "error": WORKER_DIED_MESSAGE}
+        self.finish(EndFrame(number=self._begin.number, at=at, summary=summary, findings=[], truncated=False))
+
     def captured(self) -> CapturedExchange:
         """Return the exchange without secrets."""
-        lines = [line for item in self._items() for line in self._to_lines(item)]
+        lines = [line for block in list(self._blocks) for line in self._lines_of(block)]
         if (end := self._end) is not None:
-            at = self._at(end.at)
-            lines += [FindingsLine(at=at, findings=end.findings)] if end.findings else []
-            lines.append(EndLine(at=at, exchange=end.summary, truncated=end.truncated or self._is_cut))
+            lines += [FindingsLine(at=self._at(end.at), findings=end.findings)] if end.findings else []
+            lines.append(self._end_line(end))
         return redact_capture(CapturedExchange(lines), self._redactor)
 
     def summarized(self) -> SummarizedExchange:
-        """Return the summary. Chunks are not needed for it, and not decoded."""
-        if self._summary is not None and self._summary[0] == self.version:
+        """Return the summary. For it, each block is decoded once at most."""
+        with self._summary_lock:
+            if self._summary is None or self._summary[0] != self.version:
+                version, end = self.version, self._end
+                self._read_new_blocks()
+                summarized = self._growing.summarize(self._end_line(end) if end else None, self.data_bytes)
+                self._summary = version, summarized
             return self._summary[1]
-        version, lines = self.version, self._lines_for_summary()
-        summarized = summarize(lines)
-        if not self.is_finished:
-            summarized.summary.bytes_in = self.data_bytes
-        headers = next((line.headers for line in lines if isinstance(line, ClientRequestLine)), {})
-        redacted = redact_summary(summarized, self._redactor.with_credentials(headers))
-        self._summary = version, redacted
-        return redacted
 
-    def _items(self) -> Iterable[Item]:
-        for block in list(self._blocks):
-            yield from decode_items(block)
+    def _read_new_blocks(self) -> None:
+        """Add new blocks to the summary. Of an exchange that has ended, only the request is needed."""
+        blocks = list(self._blocks)
+        while self._read_blocks < len(blocks) and not (self.is_finished and self._growing.has_request):
+            self._growing.add(self._lines_of(blocks[self._read_blocks]))
+            self._read_blocks += 1
+
+    def _lines_of(self, block: bytes) -> list[CaptureLine]:
+        return [line for item in decode_items(block) for line in self._to_lines(item)]
+
+    def _end_line(self, end: EndFrame) -> EndLine:
+        return EndLine(at=self._at(end.at), exchange=end.summary, truncated=end.truncated or self._is_cut)
 
     def _at(self, moment: float) -> float:
         return round(max(moment - self._begin.started, 0.0), 6)
@@ -146,27 +172,6 @@ class RecordedExchange:
             **encode_data_fields(body),
         )
 
-    def _lines_for_summary(self) -> list[CaptureLine]:
-        """Return the lines that a summary is made of. They still have secrets."""
-        lines: list[CaptureLine] = []
-        has_data = False
-        for block in self._blocks[:1] if self.is_finished else list(self._blocks):
-            for item in decode_items(block):
-                is_data = isinstance(item, ReceivedItem | ForwardedItem)
-                if isinstance(item, RequestItem):
-                    lines += self._to_lines(item)
-                elif isinstance(item, AskedItem):
-                    lines.append(UpstreamRequestLine(at=self._at(item.at), url="", headers={}, route=item.route))
-                elif is_data and not has_data:
-                    has_data = True
-                    lines.append(ReceivedLine(at=self._at(item.at)))
-        if self._end is not None:
-            end = self._end
-            lines.append(EndLine(at=self._at(end.at), exchange=end.summary, truncated=end.truncated or self._is_cut))
-        if not any(isinstance(line, ClientRequestLine) for line in lines):
-            lines.insert(0, self._request_line(0.0, {}, b"{}"))
-        return lines
-
 
 class ExchangeRing:
     """The newest exchanges of a gateway.
@@ -202,14 +207,17 @@ class ExchangeRing:
 
     def finish(self, exchange: RecordedExchange, end: EndFrame) -> None:
         exchange.finish(end)
+        self._announce_end(exchange)
+
+    def abandon(self, exchange: RecordedExchange) -> None:
+        """End an exchange whose worker has died. It is kept: a crash is what somebody looks for."""
+        exchange.abandon(monotonic())
+        self._announce_end(exchange)
+
+    def _announce_end(self, exchange: RecordedExchange) -> None:
         self.changes.add(exchange.id)
         if self._on_finished is not None:
             self._on_finished(exchange)
-
-    def abandon(self, exchange: RecordedExchange) -> None:
-        """Remove an exchange that will never end, because its worker is gone."""
-        if not exchange.is_finished:
-            self._remove(exchange.id)
 
     def _drop_oldest(self) -> None:
         while self._size > self._max_bytes and len(self._exchanges) > 1:

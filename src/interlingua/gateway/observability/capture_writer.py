@@ -25,12 +25,13 @@ from interlingua.captures.capture_format import (
     ReceivedLine,
     RouteFacts,
     SentLine,
+    encode_capture,
     read_capture,
 )
 from interlingua.errors import BadInput
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
-from interlingua.gateway.observability.redacted_lines import RedactedLines
+from interlingua.gateway.observability.redacted_lines import RedactedLines, redact_streams
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.private_files import check_private_folder
 from interlingua.gateway.settings.redaction import Redactor
@@ -190,9 +191,19 @@ class _CaptureFile:
     def finish(self, at: float, exchange: ExchangeRecord, truncated: bool) -> None:
         self.lines.finish(at, exchange.findings, summary(exchange), truncated)
         self._close()
+        self._redact_streams()
         self._folder.add(self._partial_path, self._path)
         if truncated:
             self._on_dropped()
+
+    def _redact_streams(self) -> None:
+        """Write the file again if several of its chunks together have a secret: a model writes a key token by token."""
+        captured = read_capture(self._partial_path)
+        redacted = redact_streams(captured, self.lines.redactor)
+        if redacted is not captured:
+            self._partial_path.unlink()
+            with self._folder.create_file(self._partial_path) as file:
+                file.write(encode_capture(redacted))
 
     def _write_line(self, line: CaptureLine) -> None:
         assert self._out  # `run_step` runs no step without an open file

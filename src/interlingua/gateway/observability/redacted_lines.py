@@ -20,11 +20,11 @@ from interlingua.captures.capture_format import (
     UpstreamRequestLine,
     encode_data_fields,
 )
-from interlingua.common.split_secrets import Replacement, replace_split_secrets
+from interlingua.common.split_secrets import find_secrets, replace_in_pieces, replace_split_secrets
 from interlingua.events import Finding
 from interlingua.gateway.settings.redaction import Redactor
 
-__all__ = ["DataLine", "RedactedLines", "redact_capture"]
+__all__ = ["DataLine", "RedactedLines", "redact_capture", "redact_streams"]
 
 DataLine: TypeAlias = type[ReceivedLine] | type[SentLine]
 
@@ -100,6 +100,11 @@ class RedactedLines:
         }
         self._write_line(EndLine(at=at, exchange=fields, truncated=truncated))
 
+    @property
+    def redactor(self) -> Redactor:
+        """The redactor, with the client's own key after its request."""
+        return self._redactor
+
     def flush(self) -> None:
         """Write what is buffered because it may be the beginning of a secret."""
         self._flush(ReceivedLine, SentLine)
@@ -129,17 +134,11 @@ class RedactedLines:
 
 
 def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedExchange:
-    """Return a capture without the secrets that the redactor finds.
-
-    Most replies have none: chunks are searched one by one only if all of them together have a secret.
-    """
+    """Return a capture without the secrets that the redactor finds."""
     lines: list[CaptureLine] = []
     writer = RedactedLines(redactor, lines.append)
     credentials = {name: value for line in captured.lines_of(ClientRequestLine) for name, value in line.headers.items()}
-    redactor_of_client = redactor.with_credentials(credentials)
-    for line_type in (ReceivedLine, SentLine):
-        captured = _without_split_secrets(captured, line_type, redactor_of_client)
-    has_secrets = _has_secrets_in_chunks(captured, redactor_of_client)
+    captured = redact_streams(captured, redactor.with_credentials(credentials))
     findings: list[Finding] = []
     for line in captured.lines:
         match line:
@@ -150,56 +149,37 @@ def redact_capture(captured: CapturedExchange, redactor: Redactor) -> CapturedEx
             case AnsweredLine():
                 writer.write_response(line.at, line.status, line.headers, line.connect_seconds)
             case ReceivedLine() | SentLine():
-                if has_secrets:
-                    writer.write_data(line.at, type(line), line.data)
-                else:
-                    lines.append(line)
+                lines.append(line)
             case FindingsLine():
                 findings += line.findings
             case EndLine():
                 writer.finish(line.at, findings, line.exchange, line.truncated)
             case _:
                 assert_never(line)
-    writer.flush()
     return CapturedExchange(sorted(lines, key=lambda line: line.at))
 
 
-def _without_split_secrets(captured: CapturedExchange, line_type: DataLine, redactor: Redactor) -> CapturedExchange:
-    """Return a capture without the secrets that several events of a stream have only together.
-
-    A line in which a replaced part begins has all of its replacement.
+def redact_streams(captured: CapturedExchange, redactor: Redactor) -> CapturedExchange:
+    """Return a capture whose received and sent data has no secrets, also none that several chunks or events have only
+    together. Return the same object if there is nothing to change.
     """
-    replacements = replace_split_secrets(b"".join([line.data for line in captured.lines_of(line_type)]), redactor)
-    if not replacements:
-        return captured
-    lines: list[CaptureLine] = []
-    start = 0
-    for line in captured.lines:
-        if not isinstance(line, line_type):
-            lines.append(line)
-            continue
-        data = _replace_in_line(line.data, start, replacements)
-        start += len(line.data)
-        lines.append(line_type(at=line.at, **encode_data_fields(data)))
-    return CapturedExchange(lines)
+    for line_type in (ReceivedLine, SentLine):
+        for find in (find_secrets, replace_split_secrets):
+            pieces = [line.data for line in captured.lines if isinstance(line, line_type)]
+            if replacements := find(b"".join(pieces), redactor):
+                captured = _with_data(captured, line_type, replace_in_pieces(pieces, replacements))
+    return captured
 
 
-def _replace_in_line(data: bytes, start: int, replacements: list[Replacement]) -> bytes:
-    """Return the data of a line that begins at `start` of the stream."""
-    parts: list[bytes] = []
-    position = 0
-    for first, last, replacement in replacements:
-        begin, end = max(first - start, position), min(last - start, len(data))
-        if begin < end:
-            parts += [data[position:begin], replacement if first >= start else b""]
-            position = end
-    return b"".join([*parts, data[position:]])
-
-
-def _has_secrets_in_chunks(captured: CapturedExchange, redactor: Redactor) -> bool:
-    received = b"".join([line.data for line in captured.lines_of(ReceivedLine)])
-    sent = b"".join([line.data for line in captured.lines_of(SentLine)])
-    return any(redactor.redact_bytes(data) != data for data in (received, sent))
+def _with_data(captured: CapturedExchange, line_type: DataLine, pieces: Iterable[bytes]) -> CapturedExchange:
+    """Return a capture with other data in its lines of this type."""
+    data = iter(pieces)
+    return CapturedExchange(
+        [
+            line_type(at=line.at, **encode_data_fields(next(data))) if isinstance(line, line_type) else line
+            for line in captured.lines
+        ]
+    )
 
 
 def _escape_surrogates(text: str) -> str:
