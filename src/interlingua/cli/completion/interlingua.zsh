@@ -271,7 +271,7 @@ _shtab_interlingua_doctor_options=(
   "--upstream-profile[profile of the upstream\: vllm, llama.cpp, \…\; default\: auto]:NAME:(openai anthropic openrouter moonshot deepseek qwen zai minimax mistral google vllm sglang llama.cpp ollama)"
   "--dialect[dialect in which the model writes calls\; default\: by the model id]:NAME:(kimi_k3 kimi_k2 xlam functools deepseek_v3 iquest_coder_v2 qwen3_coder hermes deepseek_v31 deepseek_v32 deepseek_v41 deepseek_v4 glm45 glm47 iquest_q1 harmony minimax_m1 minimax_m2 minimax_m3 mistral_v3 mistral_v11 mistral_v13 nemotron pythonic llama3_json gemma4 functiongemma seed_oss zaya step3 tool_calls_array hy4 hy3 k2_horizon plamo3 openpangu hyperclovax rwkv granite3 granite_20b_fc cohere command_r_plus cohere_cmd5 lfm2 muse inkling minicpm5 dots olmo3 phi4 internlm2 apertus solar_open2 solar_open gigachat35 gigachat31 gigachat3 functionary_v31 functionary_v32 ernie45 longcat standard)"
   "--config[settings file with upstreams\; not read if --base-url is given]:FILE:_files"
-  "--timeout[seconds for all checks of a model\; default\: 20]:S:"
+  "--timeout[seconds for all checks of a model\; default\: 18]:S:"
   "--parallel[parallel requests to a model\; default\: 4]:N:"
   "--strict[exit with status 1 if a check is odd, too]"
   "--json[print the checks as JSON]"
