@@ -82,7 +82,7 @@ complete -c interlingua -n '_shtab_interlingua_using run' -s h -l help -d 'show 
 complete -c interlingua -n '_shtab_interlingua_using run' -l model -x -d 'model that the agent requests; default: the first of `models` in the settings, or the upstream'"'"'s only model'
 complete -c interlingua -n '_shtab_interlingua_using run' -l no-check -d 'start the agent without a look at the upstream'"'"'s model list'
 complete -c interlingua -n '_shtab_interlingua_using run' -l api -xka "openai-chat anthropic-messages openai-responses" -d 'API that the agent uses, if it supports more than one'
-complete -c interlingua -n '_shtab_interlingua_using run' -l context -x -d 'context window of the model in tokens; default: what the upstream reports, or 128000'
+complete -c interlingua -n '_shtab_interlingua_using run' -l context -x -d 'context window of the model in tokens; default: the smallest that the model'"'"'s upstreams report, where one that reports none counts as 128000'
 complete -c interlingua -n '_shtab_interlingua_using run' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'settings file; default: ./interlingua.yaml, then ~/.config/interlingua/interlingua.yaml'
 complete -c interlingua -n '_shtab_interlingua_using run' -l upstream -x -d 'upstream for all models, such as http://localhost:8000/v1; without --config, no file is read'
 complete -c interlingua -n '_shtab_interlingua_using run' -l upstream-api -xka "openai-chat anthropic-messages openai-responses" -d 'API of the upstream: openai-chat, anthropic-messages, openai-responses; default: openai-chat'

@@ -434,7 +434,7 @@ _shtab_interlingua_run_options=(
   "--model[model that the agent requests\; default\: the first of \`models\` in the settings, or the upstream\'s only model]:model:"
   "--no-check[start the agent without a look at the upstream\'s model list]"
   "--api[API that the agent uses, if it supports more than one]:api:(openai-chat anthropic-messages openai-responses)"
-  "--context[context window of the model in tokens\; default\: what the upstream reports, or 128000]:N:"
+  "--context[context window of the model in tokens\; default\: the smallest that the model\'s upstreams report, where one that reports none counts as 128000]:N:"
   "--config[settings file\; default\: .\/interlingua.yaml, then \~\/.config\/interlingua\/interlingua.yaml]:FILE:_files"
   "--upstream[upstream for all models, such as http\:\/\/localhost\:8000\/v1\; without --config, no file is read]:URL:"
   "--upstream-api[API of the upstream\: openai-chat, anthropic-messages, openai-responses\; default\: openai-chat]:API:(openai-chat anthropic-messages openai-responses)"
