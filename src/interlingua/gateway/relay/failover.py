@@ -29,7 +29,7 @@ from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.token_calibration import EstimateCalibration
 from interlingua.gateway.upstream.capabilities import CapabilityMemory, corrected_route
 from interlingua.gateway.upstream.http_client import (
-    connection_lost,
+    broken_reply,
     endpoint_url,
     headers_for,
     send_request,
@@ -467,7 +467,7 @@ class UpstreamFailover:
             try:
                 data = take_before_error(reply.response.content) or await reply.response.content.readany()
             except (aiohttp.ClientError, OSError) as error:
-                raise connection_lost(error) from error
+                raise broken_reply(error) from error
             if not data:
                 return reply.secret_filter.flush()
             self.record_received(data)
