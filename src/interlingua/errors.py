@@ -137,6 +137,8 @@ class BadSetting(BadInput):
     def __init__(self, path: tuple[str, ...], message: str, hint: str = "") -> None:
         super().__init__(f"{'.'.join(path)}: {message}", hint)
         self.path = path
+        self.problem = message
+        """The message without the path."""
 
 
 class BadSettings(BadInput):

@@ -335,5 +335,5 @@ def test_options_override_settings() -> None:
     settings = loaded.settings
     assert (settings.demo, settings.workers, settings.default) == (True, 2, "localhost")
     assert settings.upstreams["localhost"].key == "sk-secret-0123456789"
-    with pytest.raises(UsageError, match=re.escape("--workers: workers: expected a whole number from 1 to 256")):
+    with pytest.raises(UsageError, match=re.escape("--workers: expected a whole number from 1 to 256")):
         load_from_options("--workers", "0")

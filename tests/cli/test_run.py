@@ -389,6 +389,30 @@ def test_context_and_reply_limit_follow_the_window_that_the_upstream_reports(san
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "10240"
 
 
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        ((200_000, 40_960), "40960 tokens, that of the fallback {fallback} (--context)"),
+        ((40_960, 200_000), "40960 tokens (--context)"),
+        ((200_000, None), "128000 tokens, assumed for the fallback {fallback} (--context)"),
+        ((None, 200_000), "128000 tokens (--context)"),
+    ],
+)
+def test_context_fits_every_upstream_that_may_answer(
+    sandbox: Sandbox, windows: tuple[int | None, int | None], expected: str
+) -> None:
+    with (
+        upstream_with_models("big", window=windows[0]) as first,
+        upstream_with_models("small", window=windows[1]) as second,
+    ):
+        (sandbox.folder / "interlingua.yaml").write_text(
+            f"upstreams: {{one: {{url: '{first.url}'}}, two: {{url: '{second.url}'}}}}\n"
+            "models:\n  big: {upstream: one, fallback: [small]}\n  small: {upstream: two}\n"
+        )
+        _, stderr = sandbox.run("claude", "--model", "big").end()
+    assert f"a context window of {expected.format(fallback=second.url)}" in stderr
+
+
 def test_context_option(sandbox: Sandbox) -> None:
     run = sandbox.run("claude", "--demo", "--context", "65536")
     assert "a context window of 65536 tokens" in run.end()[1]

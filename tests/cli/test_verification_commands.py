@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlingua.cli import main
+from interlingua.cli import doctor, main
 from interlingua.cli.verify.progress import ProgressLine
 from interlingua.faults.engines import ENGINE_FAULTS
 from interlingua.faults.upstream.script import send_response, wait
@@ -137,6 +137,22 @@ def test_upstream_that_hangs(cli: Cli, scripted: UpstreamServer) -> None:
     assert result.status == 1
     assert "within 0.5 s" in result.out
     assert time.monotonic() - start < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [wait(60), send_response("429 Busy", b"{}", "application/json", "retry-after: 9")])
+def test_doctor_takes_less_than_20_seconds(scripted: UpstreamServer, step: Any, tmp_path: Path) -> None:
+    """Including start-up and report."""
+    scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
+    scripted.add("m", step)
+    start = time.monotonic()
+    command = [sys.executable, "-m", "interlingua", "doctor", "--base-url", scripted.url]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 1
+    assert time.monotonic() - start < 20
+
+
+def test_doctor_leaves_time_for_startup() -> None:
+    assert doctor.DEFAULT_SECONDS <= 18
 
 
 LONG_REPLY = b"data: " + b"x" * 5 * 1024 * 1024
@@ -299,6 +315,37 @@ def test_verify_repeats_its_first_request(cli: Cli, scripted: UpstreamServer) ->
     scripted.add("m", send_response("200 OK", json.dumps(reply).encode()))
     result = cli("verify", "--base-url", scripted.url, "--model", "m", "--dry-run")
     assert result.status == 0, result.err
+
+
+def _rate_limit(seconds: float) -> Any:
+    body = b'{"error": {"message": "Too many requests"}}'
+    return send_response("429 Too Many Requests", body, "application/json", f"retry-after: {seconds}")
+
+
+def test_verify_gives_up_if_it_must_wait_for_long(cli: Cli, scripted: UpstreamServer) -> None:
+    scripted.add("m", _rate_limit(3600))
+    result = cli("verify", "--base-url", scripted.url, "--model", "m")
+    assert result.status == 1
+    assert "a simple request fails with status 429: Too many requests" in result.err
+    assert "hint: the upstream asks to wait 3,600 s" in result.err
+
+
+def test_verify_that_must_wait_for_long_ends_early(cli: Cli, scripted: UpstreamServer) -> None:
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}
+    scripted.add("m", send_response("200 OK", json.dumps(reply).encode()))
+    scripted.add("m", _rate_limit(3600))
+    result = cli("verify", "--base-url", scripted.url, "--model", "m", "--log", "run.jsonl")
+    assert result.status == 1
+    assert "the upstream asks to wait 3,600 s (429: Too many requests); continue with: " in result.err
+    assert "--resume run.jsonl" in result.err
+
+
+def test_verify_says_why_it_waits_without_a_terminal(cli: Cli, scripted: UpstreamServer) -> None:
+    for _ in range(2):
+        scripted.add("m", _rate_limit(2))
+    scripted.add("m", _rate_limit(3600))
+    result = cli("verify", "--base-url", scripted.url, "--model", "m")
+    assert result.err.count("the upstream answers with status 429 (Too many requests): waiting 2 s") == 1
 
 
 def test_progress_shows_that_the_run_continues_while_no_reply_arrives(

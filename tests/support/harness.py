@@ -94,7 +94,19 @@ def random_cut_variants(text: str, count: int) -> Iterator[tuple[str, list[str]]
 
 def parse_events(case: Case, pieces: Iterable[str]) -> list[ev.Event]:
     parser = il.Parser(find_dialect(case.dialect), tools=case.offered_tools, prefill=case.prefill)
-    return [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+    events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+    assert not any(map(is_empty_delta, events)), f"{case.name}: an empty delta in {events}"
+    return events
+
+
+def is_empty_delta(event: ev.Event) -> bool:
+    match event:
+        case ev.TextDelta() | ev.ReasoningDelta():
+            return not event.text
+        case ev.ArgsDelta():
+            return not event.text and not event.runaway
+        case _:
+            return False
 
 
 def parse_reply(case: Case, pieces: Iterable[str]) -> il.Reply:

@@ -124,7 +124,7 @@ def test_lost_parallel_calls_of_a_provider_are_attributed(fault: str, status: st
     [
         ("stream-duplicates", ["parallel calls", "API messages", "API responses"]),
         ("stream-resends", ["parallel calls"]),
-        ("whole-not-json", ["tool_choice", "special tokens", "images", "JSON schema"]),
+        ("whole-not-json", ["tool_choice", "special tokens", "JSON schema"]),
     ],
 )
 def test_consequences_in_streams_or_whole_replies_are_not_repeated(fault: str, skipped: list[str]) -> None:
@@ -449,6 +449,38 @@ def test_choice_with_wrong_arguments_is_not_called_ignored() -> None:
     found = next(check for check in report_on(WeakChoice(engine())).checks if check.check == "tool_choice")
     assert found.status == "odd"
     assert found.message.startswith("named: arguments of get_time")
+
+
+class ImageServer(EngineSender):
+    """Server that answers requests with an image with this text."""
+
+    def __init__(self, text: str, finish_reason: str = "stop", prefix: bytes = b"") -> None:
+        super().__init__(engine())
+        choice = {"index": 0, "message": {"content": text}, "finish_reason": finish_reason}
+        self._body = prefix + msgspec.json.encode({"choices": [choice]})
+
+    async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:
+        recording = await super().send(body, stream=stream, wire=wire)
+        if b"image_url" not in msgspec.json.encode(body):
+            return recording
+        return msgspec.structs.replace(recording, status=200, body=self._body, content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "message"),
+    [
+        (EngineSender(engine()), "ok", "not accepted"),
+        (ImageServer("Red."), "ok", "the model sees them"),
+        (ImageServer("红色"), "ok", "the model sees them"),
+        (ImageServer("I see text only."), "odd", "accepted, but the model does not name the colour of a red image"),
+        (ImageServer("", "length"), "skipped", "the reply is too long to be judged"),
+        (ImageServer("Red.", prefix=b"<html>"), "skipped", "the reply is not JSON"),
+    ],
+)
+def test_images_are_seen_by_the_model(server: EngineSender, status: str, message: str) -> None:
+    found = next(check for check in report_on(server).checks if check.check == "images")
+    assert (found.status, message in found.message) == (status, True), found
+    assert ("`vision: false`" in found.fix) == (status == "odd")
 
 
 def test_server_that_hangs_takes_no_longer_than_the_limit() -> None:

@@ -73,6 +73,9 @@ class FlakySender:
             )
         return await self._inner.send(body, stream=stream, wire=wire)
 
+    def fail_next(self, *statuses: int) -> None:
+        self._statuses += statuses
+
     async def list_models(self) -> Recording:
         return await self._inner.list_models()
 
@@ -272,6 +275,50 @@ def test_retry_after_of_the_server_is_used() -> None:
     assert 0.75 <= policy.delay(1, None) <= 1.25
     assert 3.0 <= policy.delay(3, None) <= 5.0
     assert policy.delay(30, None) <= 10.0
+
+
+def test_request_that_must_wait_for_too_long_is_not_retried() -> None:
+    flaky = FlakySender(engine_sender(), *[429] * 5, retry_after=3600)
+    polite = PoliteSender(flaky, AdaptiveLimit(2), RetryPolicy(max_delay_seconds=60))
+    recording = asyncio.run(polite.send({}, stream=False))
+    assert (recording.status, flaky.sent) == (429, 1)
+    assert polite.refusal is recording
+
+
+def test_waits_are_reported() -> None:
+    waits: list[tuple[int, float]] = []
+    flaky = FlakySender(engine_sender(), 503, 429, retry_after=0.01)
+    polite = PoliteSender(flaky, AdaptiveLimit(1), NO_DELAY, lambda recording, s: waits.append((recording.status, s)))
+    body = RequestWriter("openai-chat", "m").write(FEW[0], stream=False)
+    assert asyncio.run(polite.send(body, stream=False)).is_success
+    assert waits == [(503, 0.01), (429, 0.01)]
+
+
+def test_long_rate_limit_ends_the_run(tmp_path: Path) -> None:
+    sender = FlakySender(engine_sender(), *[429] * 1000, retry_after=3600)
+    runner = run_samples(sender, tmp_path / "run.jsonl")
+    assert runner.stop_reason == "long-wait"
+    assert sender.sent <= 3
+    assert not any(result.is_settled for result in runner.results)
+
+
+def test_long_rate_limit_while_evidence_is_collected_ends_the_run(tmp_path: Path) -> None:
+    """The failures are attributed by their replies, and again when the run is continued."""
+    path = tmp_path / "run.jsonl"
+    limited = FlakySender(engine_sender(ENGINE_FAULTS["parser-swallows"]), retry_after=3600)
+
+    def limit_evidence(runner: Runner) -> Callable[[Progress], None]:  # noqa: ARG001
+        def report(progress: Progress) -> None:
+            if progress.phase == "requests" and progress.done == progress.total:
+                limited.fail_next(*[429] * 1000)
+
+        return report
+
+    runner = run_samples(limited, path, on_runner=limit_evidence)
+    assert runner.stop_reason == "long-wait"
+    failed = [result for result in runner.results if not result.is_right]
+    assert failed
+    assert all(result.lacks_evidence for result in failed)
 
 
 def test_rate_limit_halves_the_parallel_requests_until_requests_succeed() -> None:

@@ -494,7 +494,7 @@ class CallBuilder:
             self._buffered.append(self._correct(text))
         elif scanner.whitespace_overflow is not None:
             self._emit(ev.ArgsDelta(self._index, self._args.cut_runaway(text), runaway=True))
-        elif scanner.is_settled or (text := self._correct(text)):
+        elif text := text if scanner.is_settled else self._correct(text):
             self._emit(ev.ArgsDelta(self._index, text))
             if self._sink.tentative is not None:
                 self._sink.count_held(text)
@@ -506,7 +506,7 @@ class CallBuilder:
         elif self._buffered is not None:
             self._buffered_as_written.append(text)
             self._buffered.append(text)
-        else:
+        elif text:
             self._emit(ev.ArgsDelta(self._index, text))
             if self._sink.tentative is not None:
                 self._sink.count_held(text)

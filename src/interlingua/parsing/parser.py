@@ -240,7 +240,7 @@ class NativeTextParser:
         return None if self._sink.failed or not self._source.is_copying_json else self._source.forward_json
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
-        if self._sink.failed:
+        if self._sink.failed or (not text and channel is self._source.channel):
             return []
         if self._source.push(text, channel):
             next(self._reader, None)

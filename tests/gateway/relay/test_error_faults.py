@@ -93,6 +93,25 @@ def test_10_every_error_body_yields_a_message(env: GatewayStage, body: str) -> N
     assert KEY.encode() not in view.body
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("encoding", "message"),
+    [
+        ("gzip", "chat: the reply cannot be decoded: Can not decode content-encoding: gzip"),
+        ("br", "returned a response that cannot be decoded: Can not decode content-encoding: brotli (br)"),
+    ],
+)
+def test_10_reply_that_cannot_be_decoded_is_no_lost_connection(
+    env: GatewayStage, encoding: str, message: str, stream: bool
+) -> None:
+    junk = up.send_response("200 OK", b"12345678" + BODY, "application/json", f"content-encoding: {encoding}")
+    view = env.send(env.add_scripts(f"junk-{encoding}-{stream}", junk), MESSAGES, stream=stream)
+    assert view.status == 502
+    assert message in view.error
+    assert "lost" not in view.error
+    assert "400" not in view.error
+
+
 def test_10_only_the_start_of_a_huge_error_body_is_read(env: GatewayStage) -> None:
     size = 200_000_000
     view = env.send(env.add_scripts("huge", endless(size)))

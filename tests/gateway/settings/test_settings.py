@@ -462,24 +462,26 @@ def test_unreadable_settings_files(here: Path) -> None:
 
 
 def test_errors_in_environment() -> None:
-    message = "INTERLINGUA_PORT: port: expected a whole number from 0 to 65535, got the text 'x'"
+    message = "INTERLINGUA_PORT: expected a whole number from 0 to 65535, got the text 'x'"
     assert load_error(BASE, INTERLINGUA_PORT="x") == (message, SCHEMA)
     message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: required field is missing; expected a text"
     assert load_error(BASE, INTERLINGUA_UPSTREAMS__A__KEY="x") == (
         message,
         "for example: url: https://openrouter.ai/api/v1",
     )
+    message = "INTERLINGUA_LOG:1: log.format: expected one of text, json, got the text 'xml'"
+    assert load_error(BASE, INTERLINGUA_LOG="{format: xml}") == (message, "for example: format: text")
 
 
 FLAGS = {
     "not a number": (
         Flags(port="x"),
-        "--port: port: expected a whole number from 0 to 65535, got the text 'x'",
+        "--port: expected a whole number from 0 to 65535, got the text 'x'",
         SCHEMA,
     ),
     "unknown literal": (
         Flags(log_level="loud"),
-        "--log-level: log.level: expected one of error, info, debug, got the text 'loud'",
+        "--log-level: expected one of error, info, debug, got the text 'loud'",
         SCHEMA,
     ),
     "no upstream": (
@@ -504,6 +506,6 @@ def test_errors_in_flags(flags: Flags, message: str, hint: str) -> None:
 
 def test_malformed_url_in_upstream_flag() -> None:
     assert load_error(BASE, Flags(upstream="http://[x")) == (
-        "--upstream: upstreams.upstream.url: 'http://[x' is not an http or https URL",
+        "--upstream: 'http://[x' is not an http or https URL",
         "for example: https://openrouter.ai/api/v1",
     )

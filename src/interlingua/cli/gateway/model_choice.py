@@ -48,6 +48,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     """Model id that the agent requests."""
     route: Route
     """The first route of the model whose upstream can be reached, if they were asked."""
+    fallbacks: list[Route] = []
+    """The routes that follow it. Their upstreams answer if its upstream fails."""
     notes: list[str] = []
     """Notes for the user before the agent starts."""
 
@@ -69,8 +71,9 @@ def choose_model(routes: Routes, requested: str | None, *, is_checked: bool) -> 
         return _choose_listed(routes, is_checked=is_checked)
     candidates = _find_routes(routes, model)
     if not is_checked or candidates[0].name in (DEMO_UPSTREAM, REPLAY_UPSTREAM):
-        return ModelChoice(model, candidates[0])
-    return ModelChoice(model, *_find_reachable(candidates))
+        return ModelChoice(model, candidates[0], candidates[1:])
+    route, notes = _find_reachable(candidates)
+    return ModelChoice(model, route, candidates[candidates.index(route) + 1 :], notes)
 
 
 def _first_configured(routes: Routes) -> str | None:
@@ -99,7 +102,7 @@ def _choose_listed(routes: Routes, *, is_checked: bool) -> ModelChoice:
             "the model is not specified",
             f"add --model with one of those that {url} has: {join_names(ids, MAX_LISTED_MODELS)}",
         )
-    return ModelChoice(ids[0], routes.find(ids[0])[0], [f"the upstream has one model: {ids[0]}"])
+    return ModelChoice(ids[0], routes.find(ids[0])[0], notes=[f"the upstream has one model: {ids[0]}"])
 
 
 def _find_routes(routes: Routes, model: str) -> list[Route]:

@@ -89,7 +89,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--context",
         metavar="N",
-        help=f"context window of the model in tokens; default: what the upstream reports, or {DEFAULT_CONTEXT_TOKENS}",
+        help="context window of the model in tokens; default: the smallest that the model's upstreams report, where"
+        f" one that reports none counts as {DEFAULT_CONTEXT_TOKENS}",
     )
     gateway_options.add_upstream_options(parser)
     gateway_options.add_cassette_options(parser)
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     check_settings(loaded)
     choice = choose_model(routes_for(loaded), args.model, is_checked=args.check)
     model, route = choice.model, choice.route
-    context = requested_context or _upstream_context(agent, route) or DEFAULT_CONTEXT_TOKENS
+    context = Context(requested_context) if requested_context else _find_context(agent, [route, *choice.fallbacks])
     listener = open_listeners(loaded.settings)[0]
     base = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
     has_key = loaded.settings.seal_key or loaded.settings.cassettes
@@ -121,7 +122,9 @@ def run(args: argparse.Namespace) -> int:
         log = args.log or Path(folder, "gateway.log")
         config = Path(folder, "config")
         setup = agent.setup(
-            AgentTarget(gateway_url=base, api=api, model=model, key=key, folder=str(config), context_tokens=context)
+            AgentTarget(
+                gateway_url=base, api=api, model=model, key=key, folder=str(config), context_tokens=context.tokens
+            )
         )
         _write_files(config, setup)
         with _open_log(log) as log_fd:
@@ -168,17 +171,35 @@ def _resolve_context(agent: Agent, requested: str | None) -> int:
     return int(requested)
 
 
-def _upstream_context(agent: Agent, route: Route) -> int:
-    """Return the context window that the upstream reports for the model; 0 if it reports none."""
+class Context(msgspec.Struct, frozen=True):
+    """Context window for which the agent is configured."""
+
+    tokens: int
+    origin: str = ""
+    """The fallback that needs it; "" if it is the window of the first upstream."""
+
+
+def _find_context(agent: Agent, routes: list[Route]) -> Context:
+    """Return the largest context window that every upstream of the model can take."""
+    reported = asyncio.run(_ask_windows(routes)) if agent.has_context_setting else [0]
+    windows = [window if window >= MIN_CONTEXT_TOKENS else DEFAULT_CONTEXT_TOKENS for window in reported]
+    smallest = windows.index(min(windows))
+    if smallest == 0:
+        return Context(windows[0])
+    origin = "that of" if windows[smallest] == reported[smallest] else "assumed for"
+    return Context(windows[smallest], f"{origin} the fallback {routes[smallest].upstream.url}")
+
+
+async def _ask_windows(routes: list[Route]) -> list[int]:
+    """Return the context window that each upstream reports for its model; 0 if it reports none."""
     from interlingua.gateway.upstream.connector import make_connector
     from interlingua.gateway.upstream.server_probe import find_window, is_probed
 
-    async def ask_upstream() -> int:
-        async with aiohttp.ClientSession(connector=make_connector()) as session:
-            return await find_window(session, route)
+    async def ask_window(route: Route) -> int:
+        return await find_window(session, route) if is_probed(route) else 0
 
-    window = asyncio.run(ask_upstream()) if agent.has_context_setting and is_probed(route) else 0
-    return window if window >= MIN_CONTEXT_TOKENS else 0
+    async with aiohttp.ClientSession(connector=make_connector()) as session:
+        return await asyncio.gather(*map(ask_window, routes))
 
 
 def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
@@ -192,7 +213,7 @@ def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
     return msgspec.structs.replace(loaded, settings=settings)
 
 
-def _describe_route(agent: Agent, api: str, base: str, route: Route, context: int) -> str:
+def _describe_route(agent: Agent, api: str, base: str, route: Route, context: Context) -> str:
     """Return the startup lines: agent, gateway, upstream, model, dialect."""
     built_in = {DEMO_UPSTREAM: "its built-in demo model", REPLAY_UPSTREAM: "recorded replies"}
     upstream = built_in.get(route.name, f"{route.upstream.url} ({route.upstream.api})")
@@ -201,7 +222,8 @@ def _describe_route(agent: Agent, api: str, base: str, route: Route, context: in
         f"the gateway uses {upstream}: model {route.model}, dialect {route.dialect_name}",
     ]
     if agent.has_context_setting:
-        lines.append(f"{agent.title} is configured for a context window of {context} tokens (--context)")
+        origin = f", {context.origin}" if context.origin else ""
+        lines.append(f"{agent.title} is configured for a context window of {context.tokens} tokens{origin} (--context)")
     return "\n".join(f"interlingua: {line}" for line in lines)
 
 

@@ -20,7 +20,7 @@ from interlingua.cli.common import console, terminal
 from interlingua.cli.common.gateway_options import settings_from_args
 from interlingua.cli.verify.output import check_output_files, write_card
 from interlingua.cli.verify.price import parse_price
-from interlingua.cli.verify.progress import ProgressLine
+from interlingua.cli.verify.progress import ProgressLine, WaitNotes
 from interlingua.cli.verify.sample_selection import select_samples
 from interlingua.common.name_list import join_names
 from interlingua.errors import BadInput, UnknownModel, UsageError
@@ -31,9 +31,11 @@ from interlingua.verification.card.formats import format_dollars, format_tokens
 from interlingua.verification.probing.probe_client import ProbeClient, open_session
 from interlingua.verification.probing.request_writer import RequestSettings, RequestWriter
 from interlingua.verification.probing.server_facts import Price
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import read_reply
 from interlingua.verification.run.cost import estimate_tokens
 from interlingua.verification.run.polite_sender import AdaptiveLimit, PoliteSender, RetryPolicy
-from interlingua.verification.run.preflight import fit_settings, require_upstream
+from interlingua.verification.run.preflight import describe_long_wait, fit_settings, require_upstream
 from interlingua.verification.run.reference import Reference, read_reference
 from interlingua.verification.run.run_log import RunHeader, RunLog, StoredRun, read_run
 from interlingua.verification.run.runner import Runner, StopReason, Trial, plan_trials
@@ -55,6 +57,7 @@ _STOP_MESSAGES: dict[StopReason, str] = {
     "interrupted": "interrupted",
     "budget": "the limit of --max-total-tokens is reached",
     "no-replies": "the upstream has not answered the last twenty requests",
+    "long-wait": "the upstream wants no requests for a long time",
 }
 
 
@@ -192,7 +195,7 @@ async def _run_trials(
     if stored is not None and not header.is_same_run(stored.header):
         raise BadInput(f"{args.resume} is the log of another run", "leave out options that differ from that run")
     log = RunLog(_log_path(args, header), header, append=stored is not None)
-    sender = PoliteSender(client, AdaptiveLimit(args.parallel), _retry_policy(args))
+    sender = _polite_sender(args, client, args.parallel)
     progress = ProgressLine()
     runner = Runner(sender, writer, target.facts.engine, target.dialect, log, progress.update, args.max_total_tokens)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.stop, "interrupted")
@@ -205,7 +208,7 @@ async def _run_trials(
         progress.finish()
         log.add_tokens(runner.extra_tokens)
         log.close()
-    _print_end(runner, log.path)
+    _print_end(runner, sender.refusal, log.path)
     card = build_card(read_run(log.path), plan.reference, price, sender.rate_limited)
     write_card(card, args)
     if runner.stop_reason:
@@ -217,8 +220,8 @@ async def _run_trials(
     return EXIT_OK
 
 
-def _retry_policy(args: argparse.Namespace) -> RetryPolicy:
-    return RetryPolicy(attempts=args.retries + 1)
+def _polite_sender(args: argparse.Namespace, client: ProbeClient, parallel: int) -> PoliteSender:
+    return PoliteSender(client, AdaptiveLimit(parallel), RetryPolicy(attempts=args.retries + 1), WaitNotes().report)
 
 
 async def _only_model(plan: _Plan, session: Any) -> str:
@@ -261,8 +264,7 @@ async def _prepare_writer(
     extra = {**route.extra, **_parse_extra(args.extra)}
     settings = msgspec.structs.replace(_request_settings(args), extra=extra)
     writer = RequestWriter(route.upstream.api, route.model, profile, settings)
-    sender = PoliteSender(client, AdaptiveLimit(1), _retry_policy(args))
-    fitted, notes = await fit_settings(sender, writer)
+    fitted, notes = await fit_settings(_polite_sender(args, client, 1), writer)
     return RequestWriter(route.upstream.api, route.model, profile, fitted), notes
 
 
@@ -320,9 +322,12 @@ def _print_estimate(plan: _Plan, target: Target, price: Price | None, notes: tup
         console.print_stderr(console.printable(line))
 
 
-def _print_end(runner: Runner, path: Path) -> None:
+def _print_end(runner: Runner, refusal: Recording | None, path: Path) -> None:
     if runner.stop_reason:
-        console.print_stderr(f"{_STOP_MESSAGES[runner.stop_reason]}; continue with: interlingua verify --resume {path}")
+        reason = _STOP_MESSAGES[runner.stop_reason]
+        if runner.stop_reason == "long-wait" and refusal is not None:
+            reason = f"{describe_long_wait(refusal)} ({refusal.status}: {read_reply(refusal).error})"
+        console.print_stderr(f"{console.printable(reason)}; continue with: interlingua verify --resume {path}")
     console.print_stderr(f"log: {path}")
     if sys.stderr is not None:
         sys.stderr.flush()

@@ -9,13 +9,17 @@ from contextlib import suppress
 
 from interlingua.cli.common import console, terminal
 from interlingua.verification.card.formats import format_tokens
+from interlingua.verification.recording import Recording
+from interlingua.verification.reply_reading import read_reply
 from interlingua.verification.run.runner import Progress
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "WaitNotes"]
 
 UPDATE_SECONDS = 0.1
 LINE_SECONDS = 10.0
-"""Interval of the lines if standard error is not a terminal."""
+"""Interval of the lines if standard error is not a terminal, and of the notes about delays."""
+MIN_NOTED_SECONDS = 2.0
+"""Shorter delays are not reported."""
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -45,14 +49,14 @@ class ProgressLine:
         self._next_update = now + (UPDATE_SECONDS if self._is_terminal else LINE_SECONDS)
         line = self._describe(progress, now)
         if self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line[: terminal.stderr_width() - 1]}")
+            _write(f"{_CLEAR_LINE}{line[: terminal.stderr_width() - 1]}")
         elif progress.done > self._first_done:
             console.print_stderr(line)
 
     def finish(self) -> None:
         """Remove the line."""
         if self._is_terminal:
-            self._write(_CLEAR_LINE)
+            _write(_CLEAR_LINE)
 
     def _describe(self, progress: Progress, now: float) -> str:
         if progress.phase == "evidence":
@@ -69,7 +73,27 @@ class ProgressLine:
         seconds = (now - self._start) / done * (progress.total - progress.done)
         return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
 
-    def _write(self, text: str) -> None:
-        with suppress(OSError):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+
+class WaitNotes:
+    """Lines that say why a run waits before it repeats a request."""
+
+    def __init__(self) -> None:
+        self._next_note = 0.0
+
+    def report(self, recording: Recording, seconds: float) -> None:
+        """Report the delay after a failed response, unless another one was reported a moment ago."""
+        now = time.monotonic()
+        if seconds < MIN_NOTED_SECONDS or now < self._next_note:
+            return
+        self._next_note = now + LINE_SECONDS
+        answer = f"the upstream answers with status {recording.status}" if recording.status else "no answer"
+        note = f"{answer} ({read_reply(recording).error}): waiting {seconds:.0f} s"
+        if terminal.is_terminal(sys.stderr):
+            _write(_CLEAR_LINE)
+        console.print_stderr(console.printable(note))
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -105,6 +105,8 @@ class ScriptedEngine:
             chat_body = body if wire == DEFAULT_WIRE else translate_request(body, wire, DEFAULT_WIRE)
         except InterlinguaError as error:
             return _error_response(400, str(error))
+        if _has_image(chat_body):
+            return _error_response(400, f"{self.model} is not a multimodal model")
         if self.fault.refuse is not None and (refusal := self.fault.refuse(chat_body)) is not None:
             return _error_response(*refusal)
         return self._complete({**chat_body, "stream": body.get("stream") is True}, wire)
@@ -260,6 +262,12 @@ def parse_natively(parser_input: ParserInput) -> ApiReply:
         reply = parse(parser_input.text, parser_input.dialect)
     calls = tuple(ApiCall(f"call_{n:08d}", call.name, call.arguments) for n, call in enumerate(reply.calls))
     return ApiReply(reply.text, reply.reasoning, calls, "tool_calls" if calls else "stop")
+
+
+def _has_image(body: Json) -> bool:
+    contents = [message.get("content") for message in body.get("messages") or ()]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
 
 
 def _native_text(reply: Reply, dialect: Dialect) -> str:

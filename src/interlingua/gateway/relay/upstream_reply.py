@@ -9,7 +9,7 @@ from interlingua.gateway.aiohttp_internals import take_before_error
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.upstream.http_client import connection_lost
+from interlingua.gateway.upstream.http_client import broken_reply
 from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.gateway.work_threads import MAX_INLINE_TEXT_BYTES, WorkThreads
 from interlingua.translation.exchange import ReplyReceiver
@@ -95,7 +95,7 @@ class UpstreamReply:
             try:
                 data = take_before_error(content) or await content.readany()
             except (aiohttp.ClientError, OSError) as error:
-                raise connection_lost(error) from error
+                raise broken_reply(error) from error
             if not data:
                 return self.secret_filter.flush()
             self.record_received(data)

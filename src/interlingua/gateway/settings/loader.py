@@ -231,7 +231,7 @@ def _read_settings_file(file: Path, variables: Variables, source: _SettingsSourc
 
 def _apply_override(override: Override, source: _SettingsSource) -> BadInput | None:
     """Set the value of the override, replacing the existing value. Returns its first problem, if it has any."""
-    reader = SettingsReader(override.source, str)
+    reader = SettingsReader(override.source, str, override.path)
     try:
         value = reader.read(yaml_node(override), type_at(override.path), override.path)
     except BadInput as error:
@@ -282,5 +282,10 @@ def _convert_settings(source: _SettingsSource) -> Settings:
 def _with_location(error: BadSetting, locations: SettingLocations) -> BadInput:
     """Return the error with the location of its setting, or of the nearest enclosing one."""
     prefixes = (error.path[:length] for length in range(len(error.path), -1, -1))
-    location = next((locations[prefix] for prefix in prefixes if prefix in locations), "")
-    return BadInput(f"{location}: {error}" if location else str(error), error.hint)
+    located = next((prefix for prefix in prefixes if prefix in locations), None)
+    if located is None:
+        return BadInput(str(error), error.hint)
+    location = locations[located]
+    is_override = ":" not in location  # a flag or variable; locations in files have a line
+    problem = error.problem if is_override and located == error.path else str(error)
+    return BadInput(f"{location}: {problem}", error.hint)

@@ -9,6 +9,7 @@ import yaml
 
 from interlingua.common.typed_yaml import Field, TypedReader, ValuePath, fields_of, struct_member, unwrap_annotated
 from interlingua.common.yaml_reader import plain_scalar
+from interlingua.errors import BadInput
 
 __all__ = ["SettingsReader", "UndefinedVariable", "find_missing", "is_secret_type"]
 
@@ -27,13 +28,15 @@ class SettingsReader(TypedReader):
     Args:
         source: Name of the source in error messages.
         expand: Function that replaces `${NAME}` in a text. It raises UndefinedVariable.
+        own_path: The setting that a flag or variable sets. Errors do not name its path, which the user never wrote.
     """
 
     default_hint = "`interlingua config schema` prints all settings"
     collects_problems = True
 
-    def __init__(self, source: str, expand: Callable[[str], str]) -> None:
+    def __init__(self, source: str, expand: Callable[[str], str], own_path: ValuePath = ()) -> None:
         super().__init__(source)
+        self._own_path = own_path
         self._expand = expand
         self.plaintext_secrets: list[ValuePath] = []
         """Secrets written in plain text instead of as a variable."""
@@ -57,6 +60,9 @@ class SettingsReader(TypedReader):
             tag = plain_scalar(text).tag if is_number else node.tag
             node = yaml.ScalarNode(tag, text, node.start_mark)
         return node, type_, path
+
+    def error_at(self, node: yaml.Node, path: ValuePath, problem: str, hint: str) -> BadInput:
+        return super().error_at(node, () if path == self._own_path else path, problem, hint)
 
     def describe(self, node: yaml.Node, type_: Any, path: ValuePath) -> str:
         """Describe the node without the value of a variable, because that may be a secret."""

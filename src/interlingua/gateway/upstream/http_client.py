@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Protocol
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
 from interlingua import __version__
@@ -28,7 +29,7 @@ __all__ = [
     "ConnectTimer",
     "OutOfDescriptors",
     "ResponseObserver",
-    "connection_lost",
+    "broken_reply",
     "count_tokens_url",
     "drain",
     "endpoint_url",
@@ -272,6 +273,8 @@ def connection_error(error: Exception, route: Route) -> UpstreamFailed:
         case aiohttp.InvalidURL() | ValueError():
             return UpstreamFailed(f"cannot send a request to {url}: {error}", retryable=False)
     if isinstance(error, aiohttp.ClientResponseError) and error.status == 400:  # malformed response
+        if "content-encoding" in error.message:
+            return _permanent_failure(f"{url} returned a response that cannot be decoded: {error.message}")
         return _permanent_failure(f"the response of {url} is not HTTP; should the URL be https://?")
     return UpstreamFailed(f"the request to {url} failed: {str(error) or type(error).__name__}")
 
@@ -302,20 +305,21 @@ async def read_full_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     try:
         await _collect_pieces(response, limit + 1, pieces)
     except (aiohttp.ClientError, OSError) as error:
-        raise connection_lost(error) from error
+        raise broken_reply(error) from error
     if sum(map(len, pieces)) > limit:
         raise UpstreamFailed(f"the upstream's reply is larger than {limit:,} bytes", retryable=False)
     return b"".join(pieces)
 
 
-def connection_lost(error: Exception) -> UpstreamFailed:
-    """Return the error for a connection that is lost during a reply.
+def broken_reply(error: Exception) -> UpstreamFailed:
+    """Return the error for a reply that cannot be decoded, or whose connection is lost.
 
     aiohttp's own message is included only for decoding errors; otherwise it describes internals of its parser.
     """
     _drop_tracebacks(error)
-    detail = f": {error}" if "decode" in str(error) else ""
-    return UpstreamFailed(f"the connection was lost in the middle of the reply{detail}")
+    if isinstance(error.__cause__, ContentEncodingError):
+        return UpstreamFailed(f"the reply cannot be decoded: {error.__cause__.message}")
+    return UpstreamFailed("the connection was lost in the middle of the reply")
 
 
 def _drop_tracebacks(error: BaseException) -> None:

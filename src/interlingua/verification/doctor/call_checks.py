@@ -58,6 +58,12 @@ def describe_error(observation: Observation) -> str:
     return f"{recording.status}: {shortened}" if recording.status else shortened
 
 
+def _describe_rate_limit(observation: Observation) -> str:
+    delay = observation.recording.retry_after
+    wait = f"; it asks to wait {delay:,.0f} s" if delay else ""
+    return f"the server limits requests (status {describe_error(observation)}){wait}"
+
+
 def _fix_for_status(recording: Recording) -> str:
     """Return what helps against the status of a simple request."""
     status = recording.status
@@ -65,8 +71,6 @@ def _fix_for_status(recording: Recording) -> str:
         return "check the key, and the account at the provider"
     if status in MISSING_STATUSES:
         return "check --api, --model, and the URL, which ends in /v1 for most servers"
-    if status == 429:
-        return RATE_LIMIT_HINT
     return TRY_LATER_HINT if status >= 500 else LOG_HINT if not status else ""
 
 
@@ -80,6 +84,8 @@ async def check_stream(probe: Probe) -> CheckResult:
     """Check that a reply streams, ends properly and has its usage."""
     observation = await probe.ask(COUNTING, stream=True)
     recording, reply = observation.recording, observation.reply
+    if recording.status == 429:
+        return wrong_result("stream", _describe_rate_limit(observation), RATE_LIMIT_HINT)
     if not recording.is_success:
         return wrong_result(
             "stream", f"a simple request fails: {describe_error(observation)}", _fix_for_status(recording)

@@ -40,7 +40,7 @@ from interlingua.verification.target import find_target
 __all__ = ["examine"]
 
 FIRST_CHECK = "stream"
-_RATE_LIMIT_POLICY = RetryPolicy(attempts=3, statuses=RATE_LIMIT_STATUSES)
+RATE_LIMIT_ATTEMPTS = 3
 """A limit on parallel requests says nothing about the model. Other errors are what the doctor looks for."""
 Check = Callable[[Probe], Awaitable[CheckResult | list[CheckResult]]]
 
@@ -88,7 +88,8 @@ async def examine(
     """
     start = time.monotonic()
     deadline = start + seconds
-    limited = PoliteSender(sender, AdaptiveLimit(parallel), _RATE_LIMIT_POLICY)
+    policy = RetryPolicy(attempts=RATE_LIMIT_ATTEMPTS, statuses=RATE_LIMIT_STATUSES, max_delay_seconds=seconds)
+    limited = PoliteSender(sender, AdaptiveLimit(parallel), policy)
     try:
         target = await asyncio.wait_for(find_target(limited, route), seconds)
     except TimeoutError:

@@ -19,6 +19,8 @@ from interlingua.verification.doctor.probe_samples import (
 )
 from interlingua.verification.engine_flags import template_advice
 from interlingua.verification.judging.judge import LENGTH_REASONS, judge, judge_corrected
+from interlingua.verification.judging.observation import Observation
+from interlingua.verification.probing.server_facts import GATEWAY
 from interlingua.wires import WIRES
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "short_name",
 ]
 
+RED_WORDS = ("red", "crimson", "scarlet", "红", "紅")
+TOO_LONG = "the reply is too long to be judged"
 MIN_TOKENS_OF_THINKING = 20
 """Tokens that the past thinking of the doctor takes at least."""
 
@@ -73,13 +77,26 @@ async def check_images(probe: Probe) -> CheckResult:
     if observation.reply.unreadable_events:
         return skipped_result("images", UNREADABLE)
     if observation.recording.is_success:
-        is_seen = "red" in observation.reply.text.lower()
-        return ok_result(
-            "images", "accepted" if is_seen else "accepted, but the model does not name the colour of a red image"
-        )
+        return _judge_colour(probe, observation)
     if observation.recording.status in (0, 429) or observation.recording.status >= 500:
         return odd_result("images", f"not known: {describe_error(observation)}")
     return ok_result("images", "not accepted; Interlingua replaces them by a text (`vision: false` for the model)")
+
+
+def _judge_colour(probe: Probe, observation: Observation) -> CheckResult:
+    """Return whether the model sees the image. Servers may also leave it out, or replace it by a text."""
+    text = observation.corrected.text.lower()
+    if any(word in text for word in RED_WORDS):
+        return ok_result("images", "accepted, and the model sees them")
+    if observation.reply.finish_reason in LENGTH_REASONS:
+        return skipped_result("images", TOO_LONG)
+    if probe.target.facts.engine == GATEWAY:
+        return ok_result("images", "accepted; this gateway replaces them by a text if the model cannot see them")
+    return odd_result(
+        "images",
+        "accepted, but the model does not name the colour of a red image",
+        "if it cannot see images, set `vision: false` for it: then Interlingua replaces them by a text",
+    )
 
 
 async def check_structured_output(probe: Probe) -> list[CheckResult]:
@@ -90,7 +107,7 @@ async def check_structured_output(probe: Probe) -> list[CheckResult]:
     elif observation.reply.unreadable_events:
         checks.append(skipped_result("JSON schema", UNREADABLE))
     elif observation.reply.finish_reason in LENGTH_REASONS:
-        checks.append(skipped_result("JSON schema", "the reply is too long to be judged"))
+        checks.append(skipped_result("JSON schema", TOO_LONG))
     elif "answer" in (read_full_object(observation.corrected.text.strip()) or {}):
         checks.append(ok_result("JSON schema", "response_format is enforced"))
     else:

@@ -16,7 +16,7 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.http_client import (
-    connection_lost,
+    broken_reply,
     endpoint_url,
     headers_for,
     models_url,
@@ -137,7 +137,7 @@ class _Response:
                 self.arrivals.append(Arrival(len(piece), time.monotonic() - self._start))
                 size += len(piece)
         except (aiohttp.ClientError, OSError) as error:
-            raise connection_lost(error) from error
+            raise broken_reply(error) from error
         self.is_cut = size >= MAX_BODY_BYTES and not response.content.at_eof()
 
 

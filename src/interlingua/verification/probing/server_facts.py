@@ -23,7 +23,7 @@ from interlingua.verification.probing.sender import Json, Sender
 from interlingua.verification.recording import Recording
 from interlingua.verification.reply_reading.client_reply import as_text
 
-__all__ = ["Price", "ServerFacts", "collect_server_facts"]
+__all__ = ["ENGINES", "GATEWAY", "Price", "ServerFacts", "collect_server_facts"]
 
 ENGINES = frozenset({"vllm", "sglang", "llama.cpp", "ollama"})
 """Profiles of model servers; the others are providers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 import msgspec
@@ -38,7 +39,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
         One that took longer than the time limit is not: each repetition would take as long.
         """
-        return recording.status in self.statuses and not recording.has_timed_out and attempt < self.attempts
+        is_soon = not self.must_wait_long(recording)
+        is_possible = recording.status in self.statuses and not recording.has_timed_out and is_soon
+        return is_possible and attempt < self.attempts
+
+    def must_wait_long(self, recording: Recording) -> bool:
+        """Return whether the server wants no further request for longer than the maximum delay."""
+        delay = recording.retry_after if recording.status in RETRYABLE_STATUSES else None
+        return delay is not None and delay > self.max_delay_seconds
 
     def delay(self, attempt: int, retry_after: float | None) -> float:
         """Return the delay after this attempt: what the server asks for, or an exponential backoff with jitter."""
@@ -97,17 +105,27 @@ class PoliteSender:
         sender: Sends the requests.
         limit: The limit on parallel requests.
         policy: The retries.
+        on_wait: Called before the delay of each retry, with the failed response and the delay in seconds.
     """
 
-    def __init__(self, sender: Sender, limit: AdaptiveLimit, policy: RetryPolicy) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        limit: AdaptiveLimit,
+        policy: RetryPolicy,
+        on_wait: Callable[[Recording, float], None] = lambda *_: None,
+    ) -> None:
         self._sender = sender
         self._limit = limit
         self._policy = policy
+        self._on_wait = on_wait
         self.tokens = TokenCount()
         """Tokens of all replies so far."""
         self.requests = 0
         self.rate_limited = 0
         """Number of responses with a rate limit so far."""
+        self.refusal: Recording | None = None
+        """First response that asks for a longer delay than the policy allows; None if there was none."""
 
     async def send_counted(
         self, body: Json, *, stream: bool, wire: str | None = None
@@ -124,11 +142,15 @@ class PoliteSender:
             delay = self._policy.delay(attempt, recording.retry_after)
             if recording.status in RATE_LIMIT_STATUSES:
                 self.rate_limited += 1
+            if self._policy.must_wait_long(recording):
+                self.refusal = self.refusal or recording
+            elif recording.status in RATE_LIMIT_STATUSES:
                 self._limit.slow_down(delay)
             elif recording.status not in RETRYABLE_STATUSES:
                 self._limit.report_success()
             if not self._policy.allows(recording, attempt):
                 return recording, reply, attempt
+            self._on_wait(recording, delay)
             await asyncio.sleep(delay)
 
     async def send(self, body: Json, *, stream: bool, wire: str | None = None) -> Recording:

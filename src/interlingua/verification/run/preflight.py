@@ -20,6 +20,7 @@ __all__ = [
     "ADJUSTABLE_SETTINGS",
     "KEY_HINT",
     "URL_HINT",
+    "describe_long_wait",
     "explain_model_problem",
     "fit_settings",
     "is_about_key",
@@ -76,6 +77,11 @@ def require_upstream(facts: ServerFacts, url: str, model: str | None = None) -> 
         raise BadInput(*problem)
 
 
+def describe_long_wait(recording: Recording) -> str:
+    """Return for how long an upstream wants no further request."""
+    return f"the upstream asks to wait {recording.retry_after or 0.0:,.0f} s"
+
+
 async def fit_settings(sender: Sender, writer: RequestWriter) -> tuple[RequestSettings, tuple[str, ...]]:
     """Send one request, and leave out the settings that the upstream refuses.
 
@@ -122,6 +128,8 @@ def _first_request_error(recording: Recording, error: str) -> BadInput:
     status = f" with status {recording.status}" if recording.status else ""
     if _MODEL_MESSAGE.search(error):
         return BadInput(f"a simple request fails{status}: {error}", "check --model")
+    if recording.retry_after:
+        return BadInput(f"a simple request fails{status}: {error}", describe_long_wait(recording))
     hints = {
         404: "check --model, --api, and the URL, which ends in /v1 for most servers",
         429: "the upstream limits requests: try again later",

@@ -31,7 +31,7 @@ __all__ = ["Progress", "Runner", "StopReason", "Trial", "plan_trials"]
 
 Trial: TypeAlias = tuple[Sample, bool]
 """A sample, and whether it is sent as a stream."""
-StopReason: TypeAlias = Literal["", "interrupted", "budget", "no-replies"]
+StopReason: TypeAlias = Literal["", "interrupted", "budget", "no-replies", "long-wait"]
 """Reason why a run ended early; "" if it is complete."""
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 """Bytes of failed replies that wait for their evidence. More of them are attributed at once."""
@@ -200,6 +200,8 @@ class Runner:
         self._results[result.key] = result
         self._log.add_result(result)
         self._without_reply = 0 if result.has_reply or result.has_failed("refused") else self._without_reply + 1
+        if self._sender.refusal is not None:
+            self.stop("long-wait")
         if self._without_reply >= MAX_TRIALS_WITHOUT_REPLY:
             self.stop("no-replies")
         if self._max_total_tokens and self._sender.tokens.total > self._max_total_tokens:
@@ -237,6 +239,10 @@ class Runner:
             except asyncio.CancelledError:
                 failed.append(trial)
                 raise
+            if self._sender.refusal is not None:  # the evidence is not complete
+                failed.append(trial)
+                self.stop("long-wait")
+                return
             self._progress.evidence_done += 1
             self._report()
 
