@@ -14,7 +14,6 @@ from interlingua.translation.request_cache import (
     Cut,
     RequestCache,
     TranslatedConversation,
-    _common_length,
     _find_whole,
 )
 from interlingua.translation.turn_translation import NO_CONVERSATION
@@ -73,14 +72,6 @@ def test_tools_of_many_clients_are_kept() -> None:
     cache = RequestCache()
     lists = [cache.share_tools(f"client {n}", encode([tool("a")])) for n in range(100)]
     assert all(cache.share_tools(f"client {n}", encode([tool("a")])) is known for n, known in enumerate(lists))
-
-
-@pytest.mark.parametrize("common", [0, 1, 255, 256, 257, 1000, 5000])
-@pytest.mark.parametrize(("left", "right"), [("", ""), ("a", ""), ("a", "b"), ("a" * 3000, "b" * 10)])
-def test_common_length_of_two_texts(common: int, left: str, right: str) -> None:
-    text = "x" * common
-    for start in {0, common // 2, common}:
-        assert _common_length((text + left).encode(), (text + right).encode(), start) == common
 
 
 class CountingBytes(bytes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlingua.cassettes.request_meaning import RequestMeaning
-from interlingua.common.text_difference import common_prefix_length
+from interlingua.common.common_prefix import common_prefix_length
 
 __all__ = ["describe_differences", "distance"]
 

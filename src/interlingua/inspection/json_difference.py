@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from interlingua.common.text_difference import common_prefix_length
+from interlingua.common.common_prefix import common_prefix_length
 
 __all__ = ["SNIPPET_CHARS", "Difference", "DifferenceKind", "RawNumber", "decode_exactly", "first_difference"]
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from interlingua.common.common_prefix import common_prefix_length
 from interlingua.translation.request_translation import Translated
 from interlingua.translation.turn_translation import ConversationState
 from interlingua.wires.base import Json
@@ -313,28 +314,13 @@ def _find_cut(candidates: list[TranslatedConversation], source: bytes) -> Conver
             continue
         count = bisect_left(cuts, True, key=lambda cut: not source.startswith(known[: cut.source_end]))
         if count and (best is None or best.cut is None or cuts[count - 1].source_end > best.cut.source_end):
-            common = _common_length(source, known, cuts[count - 1].source_end)
+            common = common_prefix_length(source, known, cuts[count - 1].source_end)
             best = ConversationMatch(candidate, cuts[count - 1], common)
     return best
 
 
 def _find_beginning(candidates: list[TranslatedConversation], source: bytes) -> ConversationMatch | None:
     """Return the one of the latest conversations that has most in common with the source, but no cut."""
-    lengths = [(_common_length(source, candidate.source, 0), candidate) for candidate in candidates[:MAX_BEGINNINGS]]
+    lengths = [(common_prefix_length(source, candidate.source), candidate) for candidate in candidates[:MAX_BEGINNINGS]]
     length, candidate = max(lengths, key=lambda pair: pair[0], default=(0, None))
     return ConversationMatch(candidate, None, length) if candidate is not None else None
-
-
-def _common_length(left: bytes, right: bytes, start: int) -> int:
-    """Return the size of what both have in common, if that is at least `start`."""
-    block = 256
-    while start < len(left) and left[start : start + block] == right[start : start + block]:
-        start, block = start + block, 2 * block
-    low, high = min(start, len(left), len(right)), min(start + block, len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

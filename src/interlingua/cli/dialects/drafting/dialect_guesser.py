@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 import interlingua as il
 from interlingua.cli.dialects.drafting.shape_guesser import guess_shape
 from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, ProbeResult
-from interlingua.cli.dialects.drafting.template_tokens import (
-    closer_length,
-    common_prefix_length,
-    common_token_count,
-    tokenize,
-)
+from interlingua.cli.dialects.drafting.template_tokens import closer_length, common_token_count, tokenize
+from interlingua.common.common_prefix import common_prefix_length
 from interlingua.parsing.dialect import Shape
 
 __all__ = ["DialectGuess", "guess_dialect"]

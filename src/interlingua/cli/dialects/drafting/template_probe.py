@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NoReturn
 
-from interlingua.cli.dialects.drafting.template_tokens import common_prefix_length
+from interlingua.common.common_prefix import common_prefix_length
 from interlingua.errors import BadInput, UsageError
 
 __all__ = ["CONTENT", "EOS", "THINKING", "TOOLS", "ProbeCall", "ProbeResult", "probe_template"]

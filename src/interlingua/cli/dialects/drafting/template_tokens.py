@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import interlingua as il
+from interlingua.common.common_prefix import common_prefix_length
 
 __all__ = [
     "TemplateFrame",
     "TemplateToken",
     "closer_length",
-    "common_prefix_length",
     "common_token_count",
     "decode_json_at",
     "find_json",
@@ -39,13 +39,6 @@ class TemplateToken:
 
 def tokenize(text: str) -> list[TemplateToken]:
     return [TemplateToken(match.group(), match.start(), match.end()) for match in _TOKEN_PATTERN.finditer(text)]
-
-
-def common_prefix_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the number of equal characters, or items, at the beginning."""
-    return next(
-        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
 
 
 def common_token_count(first: Sequence[TemplateToken], second: Sequence[TemplateToken]) -> int:
