@@ -6,18 +6,17 @@ import json
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
-from hypothesis import strategies as st
 
 import interlingua as il
 from engines.judge import Judge
-from interlingua.errors import NotExpressible, RenderError
+from interlingua.errors import NotExpressible
 from interlingua.exports.exporter import export
 from interlingua.exports.matcher import Matcher
 from interlingua.exports.reply_grammar import describe_reply
 from interlingua.parsing.dialect import Dialect
 from tests.support.budget import examples
-from tests.support.export_cases import CHOICES, DIALECTS, HOSTILE_TOOLS, TOOLS, call_id, replies
+from tests.support.export_cases import CHOICES, DIALECTS, HOSTILE_TOOLS, TOOLS, call_id
+from tests.support.grammar_judges import check_agreement_on_tool
 
 pytestmark = pytest.mark.slow
 
@@ -53,20 +52,4 @@ def test_llama_cpp_accepts_what_our_matcher_accepts(dialect: Dialect, choice: st
 @pytest.mark.parametrize("name", HOSTILE_TOOLS)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_hostile_tools(dialect: Dialect, name: str, llama_cpp: Judge) -> None:
-    tools = [HOSTILE_TOOLS[name]]
-    try:
-        llama_cpp.compile(export("gbnf", dialect, tools, "required").content)
-    except NotExpressible:
-        return
-    matcher = Matcher(describe_reply(dialect, tools, "required").grammar)
-
-    @settings(max_examples=examples(5, 2), suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        try:
-            written = il.render(data.draw(replies(dialect, tools, "required")), dialect)
-        except RenderError:
-            reject()
-        assert llama_cpp.accepts([written]) == [matcher.accepts(written)], written
-
-    check()
+    check_agreement_on_tool(llama_cpp, "gbnf", dialect, HOSTILE_TOOLS[name], examples(5, 2))

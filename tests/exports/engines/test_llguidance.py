@@ -18,6 +18,7 @@ from interlingua.exports.reply_grammar import describe_reply
 from interlingua.parsing.dialect import Dialect
 from tests.support.budget import examples
 from tests.support.export_cases import CHOICES, DIALECTS, HOSTILE_TOOLS, TOOLS, mutations, replies
+from tests.support.grammar_judges import check_agreement_on_tool
 
 pytestmark = pytest.mark.slow
 
@@ -55,20 +56,4 @@ def test_llguidance_agrees_with_our_matcher(dialect: Dialect, choice: str, llgui
 @pytest.mark.parametrize("name", HOSTILE_TOOLS)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_hostile_tools(dialect: Dialect, name: str, llguidance: Judge) -> None:
-    tools = [HOSTILE_TOOLS[name]]
-    try:
-        llguidance.compile(export("lark", dialect, tools, "required").content)
-    except NotExpressible:
-        return
-    matcher = Matcher(describe_reply(dialect, tools, "required").grammar)
-
-    @settings(max_examples=examples(10, 3), suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        try:
-            written = il.render(data.draw(replies(dialect, tools, "required")), dialect)
-        except RenderError:
-            reject()
-        assert llguidance.accepts([written]) == [matcher.accepts(written)], written
-
-    check()
+    check_agreement_on_tool(llguidance, "lark", dialect, HOSTILE_TOOLS[name], examples(10, 3))
