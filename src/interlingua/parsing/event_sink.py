@@ -273,12 +273,17 @@ class EventSink:
     # ── text and findings ─────────────────────────────────────────────────────────────────────────────────────────
 
     def emit_text(self, text: str, channel: Channel) -> None:
+        """Emit text, if there is any: special tokens may have been all of it."""
+        if not text:
+            return
         self._track_code(text)
         thinking = self._thinking or channel is _REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def emit_untracked_text(self, text: str, channel: Channel) -> None:
-        """Emit text whose code spans and code blocks the source has followed already."""
+        """Emit text, if there is any, whose code spans and code blocks the source has followed already."""
+        if not text:
+            return
         thinking = self._thinking or channel is _REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 

@@ -341,8 +341,7 @@ class ChannelsGrammar:
     def _read_body(self, thinking: bool, source: TextBuffer, sink: EventSink, leading_text: str = "") -> Read[None]:
         sink.inside_calls = False
         was_thinking, sink.thinking = sink.thinking, thinking
-        if leading_text:
-            sink.emit_text(leading_text, source.channel)
+        sink.emit_text(leading_text, source.channel)
         marker = yield from self._copy_body(source, sink, sink.emit_text)
         if marker is not None:  # at the end of the text, the buffered rest still belongs to this message
             sink.thinking = was_thinking

@@ -326,8 +326,7 @@ class FramedJsonGrammar:
             return False
         if sink.reject_call(name):
             return False
-        if leading_text:
-            sink.emit_text(leading_text, source.channel)
+        sink.emit_text(leading_text, source.channel)
         if finding:
             sink.report(*finding)
         yield from self._arguments_reader.read(sink.start_call(CallHeader(name, None, name)), source, sink)
