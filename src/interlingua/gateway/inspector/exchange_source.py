@@ -63,7 +63,8 @@ class ExchangeSource(Protocol):
 
 
 class ChangeLog:
-    """Ids of exchanges that have changed, for pages that wait for them. It belongs to the event loop."""
+    """Ids of exchanges that have changed, for pages that wait for them. It belongs to the event loop, but for
+    `changed_at`."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -89,6 +90,10 @@ class ChangeLog:
         """Note that something besides the exchanges has changed."""
         self.version += 1
         self._wake()
+
+    def changed_at(self, id: str) -> int:
+        """Return the version in which an exchange has changed last; 0 if it has not. It may be called in any thread."""
+        return self._changed.get(id, 0)
 
     def since(self, version: int) -> tuple[list[str], list[str]]:
         """Return the ids that have changed since this version, and those that were removed."""
