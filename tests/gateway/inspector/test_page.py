@@ -282,6 +282,23 @@ def test_views_are_accessible_and_fit(browser: Browser, inspector: str, size: tu
 
 
 @pytest.mark.slow
+def test_rows_of_a_request_are_aligned_and_named(browser: Browser, inspector: str) -> None:
+    with open_page(browser, inspector) as opened:
+        page = opened.open().page
+        opened.go(f"exchanges/{FOURTH}/request")
+        opened.wait(".pair")
+        page.click("button:has-text('Everything')")
+        opened.wait(".pair.same")
+        edges = page.evaluate("() => [...document.querySelectorAll('.pair-side')].map((one) => one.offsetLeft)")
+        assert len(set(edges)) == 2
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.locator(".pair.same .pair-side:visible").count() == page.locator(".pair.same").count()
+        heading = "(one) => getComputedStyle(one, '::before').content"
+        sides = page.locator(".pair.changed >> nth=0").locator(".pair-side")
+        assert [sides.nth(number).evaluate(heading) for number in range(2)] == ['"Client"', '"Upstream"']
+
+
+@pytest.mark.slow
 def test_filters_and_search(browser: Browser, inspector: str) -> None:
     with open_page(browser, inspector) as opened:
         page = opened.open().page

@@ -23,12 +23,13 @@ WAIT_SECONDS = 15.0
 
 
 class UnknownExchange(InterlinguaError):
-    """No exchange has this id. It may have been dropped, because newer ones needed the room."""
+    """No exchange has this id. It may have been dropped, because newer ones needed the room, or its file is gone."""
 
     status = 404
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"no exchange {id!r:.100}", "it may have been dropped: see inspect.memory in the settings")
+        hint = "its file was removed, or newer exchanges needed the room: see inspect.memory in the settings"
+        super().__init__(f"no exchange {id!r:.100}", hint)
 
 
 def redact_summary(summarized: SummarizedExchange, redactor: Redactor) -> SummarizedExchange:

@@ -10,7 +10,7 @@ import { navigate, routeUrl } from "../lib/router.js";
 import { findExchange, subscribe } from "../lib/store.js";
 import { cacheTab } from "./cache.js";
 import { exportMenu } from "./export.js";
-import { findingBadge } from "./findings.js";
+import { findingBadges } from "./findings.js";
 import { replyTab } from "./reply.js";
 import { requestTab } from "./request.js";
 import { waterfallStrip } from "./waterfall.js";
@@ -140,7 +140,7 @@ export function exchangeView(id, tab, query, onClose) {
   }
 
   function factsLine(one) {
-    const tokens = one.tokens ?? {};
+    const tokens = one.tokens ?? {}, badges = findingBadges(one.findings);
     const facts = [
       ["outcome", detail.outcome, one.outcome !== "ok" && one.outcome !== "open" ? "bad" : ""],
       ["stopped", one.stop_reason, ""],
@@ -149,7 +149,7 @@ export function exchangeView(id, tab, query, onClose) {
       ["first byte", one.first_byte === undefined || one.first_byte === null ? "" : duration(one.first_byte), ""],
       ["duration", one.seconds === undefined || one.seconds === null ? "open" : duration(one.seconds), ""],
       ["attempts", one.attempts > 1 ? count(one.attempts) : "", "bad"],
-      ["findings", findingBadge(one.findings), ""],
+      ["findings", badges.length ? badges : "", ""],
       ["key", one.key ?? "", ""],
     ].filter(([, value]) => value);
     return h("dl", { class: "facts" }, facts.map(([name, value, kind]) => h("div", { class: kind }, h("dt", {}, name), h("dd", {}, value))));
