@@ -299,6 +299,24 @@ def test_rows_of_a_request_are_aligned_and_named(browser: Browser, inspector: st
 
 
 @pytest.mark.slow
+def test_exchange_is_shown_again_when_its_file_is_back(browser: Browser, tmp_path: Path) -> None:
+    folder = write_captures(tmp_path / "captures", agent_session())
+    (path,) = [path for path in folder.iterdir() if FOURTH in path.read_text()]
+    with run_inspect(folder) as url, open_page(browser, url) as opened:
+        page = opened.open().page
+        path.rename(tmp_path / "moved")
+        wait_until(partial(_has_rows, opened, 4), "the list without it")
+        opened.go(f"exchanges/{FOURTH}/attempts")
+        opened.wait("text=This exchange cannot be shown")
+        assert "its file was removed" in opened.text(".tab-panel").lower()
+        (tmp_path / "moved").rename(path)
+        opened.wait(".attempts .card")
+        opened.wait("h2:has-text('The checkout test fails')")
+        assert page.get_attribute("[role=tab][aria-selected=true]", "data-tab") == "attempts"
+        opened.problems = [problem for problem in opened.problems if "404" not in problem]
+
+
+@pytest.mark.slow
 def test_filters_and_search(browser: Browser, inspector: str) -> None:
     with open_page(browser, inspector) as opened:
         page = opened.open().page
