@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ MAX_READS_DIFFERENCE = 0.1
 """Rows are compared if their numbers of reads per event differ by at most this part."""
 MAX_RATIO = 1.05
 """Target: CPU time per event with the inspector, compared with that without it."""
+START_SECONDS = 30.0
+"""Longest time until the process of the inspector has started."""
 INSPECTOR_MODULE = b"interlingua.gateway.inspector.process_main"
 ROWS = (
     ("chat → chat", "structured", "openai-chat"),
@@ -77,14 +80,25 @@ class Gateway:
         return Cost(1e6 * measurement.cpu / events, 1e6 * (after - before) / events, measurement.reads / events)
 
 
-def start_gateway(stack: ExitStack, folder: Path, config: str) -> Gateway:
+def start_gateway(stack: ExitStack, folder: Path, config: str, *, has_inspector: bool) -> Gateway:
     folder.mkdir()
     server = stack.enter_context(gateway(folder, config))
-    found = [pid for pid in server.children() if INSPECTOR_MODULE in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    if not found:
+    if not has_inspector:
         return Gateway(server)
-    os.sched_setaffinity(found[0], {CORES[0]})  # as the scheduler would do: the other core is busy
-    return Gateway(replace(server, uncounted=frozenset(found)), Process(found[0], 0))
+    inspector = find_inspector(server)
+    os.sched_setaffinity(inspector, {CORES[0]})  # as the scheduler would do: the other core is busy
+    return Gateway(replace(server, uncounted=frozenset([inspector])), Process(inspector, 0))
+
+
+def find_inspector(server: Process) -> int:
+    """Return the process id of the inspector, which starts when the gateway already listens."""
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        for pid in server.children():
+            if INSPECTOR_MODULE in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        time.sleep(0.05)
+    raise SystemExit("bench.inspector: the process of the inspector has not started")
 
 
 def measure_row(gateways: list[Gateway], load: Load, seconds: float, rounds: int) -> list[list[Cost]]:
@@ -136,7 +150,10 @@ def main() -> None:
         client = compile_program(folder, "client")
         config = CONFIG.format(port=model.port)
         settings = {"off": config, "off-again": config, "on": config + "inspect: {enabled: true}\n"}
-        gateways = [start_gateway(stack, folder / f"gateway-{name}", text) for name, text in settings.items()]
+        gateways = [
+            start_gateway(stack, folder / f"gateway-{name}", text, has_inspector=name == "on")
+            for name, text in settings.items()
+        ]
         print(f"CPU per event, µs: {STREAMS} streams × {EVENTS_PER_SECOND} events/s; target: at most 5 % more")
         print(f"  {'':<26}{'off':>8}{'on':>8}{'more':>10}{'noise':>10}  {'':<40}inspector’s process")
         for title, script, wire in ROWS:

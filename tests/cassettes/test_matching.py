@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua.cassettes.cassette_format import read_cassette, write_cassette
-from interlingua.cassettes.match_rules import MatchRules
+from interlingua.cassettes.match_rules import PART_NAMES, MatchRules
 from interlingua.cassettes.recorded_exchange import RecordedExchange, RecordedUpstream, record_exchange
 from interlingua.cassettes.recording_index import CassetteMiss, RecordingIndex
 from interlingua.cassettes.request_meaning import read_request_meaning
 from interlingua.errors import UsageError
 from interlingua.wires import WIRES
+from interlingua.wires.openai_chat.request_reader import NUMERIC_SAMPLING_FIELDS, OTHER_SAMPLING_FIELDS
 from tests.cassettes.requests import IRRELEVANT, OWN_WIRE, RELEVANT, SETTINGS, Change, changed, conversation
 
 Json = dict[str, Any]
@@ -250,6 +251,24 @@ def test_empty_cassette_says_so() -> None:
 def test_ignored_part_does_not_count(ignore: str, change: str) -> None:
     body = changed(next(one for one in (*RELEVANT, *SETTINGS, *OWN_WIRE) if one.name == change), conversation())
     assert find(index_of(recorded(conversation()), rules=MatchRules([ignore])), body) == ["1.yaml"]
+
+
+def test_miss_names_ignored_fields_that_no_request_has() -> None:
+    rules = MatchRules(["top_p", "novelti", "novelty", "metadata"])
+    body = conversation()
+    with pytest.raises(CassetteMiss) as miss:
+        find(index_of(recorded({**body, "novelty": 1}), rules=rules), {**body, "max_tokens": 7})
+    assert str(miss.value).splitlines()[1:] == [
+        "  max_tokens: 7, recorded 1000",
+        "`ignore` has no effect for 'metadata', 'novelti': no request has a field of this name that counts",
+    ]
+    with pytest.raises(CassetteMiss) as miss:
+        find(index_of(recorded(body), rules=MatchRules(["novelty"])), {**body, "max_tokens": 7, "novelty": 1})
+    assert "`ignore`" not in str(miss.value)
+
+
+def test_settings_of_every_request_are_known() -> None:
+    assert {*NUMERIC_SAMPLING_FIELDS, *OTHER_SAMPLING_FIELDS} <= PART_NAMES
 
 
 def test_replaced_text_does_not_count() -> None:

@@ -24,5 +24,7 @@ def test_page_can_be_opened_at_once_and_other_files_are_named(tmp_path: Path) ->
             assert process.stderr.readline() == "interlingua: 2 captures\n"
             assert "left out" in (problem := process.stderr.readline())
             assert "other.jsonl: line 1 is not a line of a capture" in problem
+            (tmp_path / "other.jsonl").rename(tmp_path / "third.jsonl")  # one problem less, and a new one
+            assert "third.jsonl: line 1 is not a line of a capture" in process.stderr.readline()
         finally:
             process.terminate()

@@ -203,6 +203,35 @@ def test_record_modes(suite: Suite) -> None:
     assert recorded() == ["a", "c"]
 
 
+def test_replies_to_a_request_that_is_sent_again(suite: Suite, upstream: UpstreamServer) -> None:
+    """`once` and `all` record each reply, `new_episodes` one. Further requests get the last one."""
+    for text in ("one", "two", "three", "four", "five"):
+        upstream.add("again", up.chat_stream(text))
+    program = """
+def test_again(cassette_url, cassette):
+    replies = [ask(cassette_url, "Question") for _ in range({requests})]
+    assert replies == {replies}
+"""
+
+    def write_test(*replies: str) -> None:
+        text = one_test().replace('"hello"', '"again"') + program.format(requests=len(replies), replies=list(replies))
+        suite.pytester.makepyfile(test_agent=text)
+
+    write_test("one", "two")
+    suite.run("-k", "again", passed=1)
+    write_test("one", "two", "two")
+    for mode in ("none", "once", "new_episodes"):
+        suite.run("-k", "again", f"--cassette-mode={mode}", passed=1)
+    write_test("three", "four")
+    suite.run("-k", "again", "--cassette-mode=all", passed=1)
+    suite.run("-k", "again", passed=1)
+    (path,) = suite.folder.rglob("*.yaml")
+    path.unlink()
+    write_test("five", "five")
+    suite.run("-k", "again", "--cassette-mode=new_episodes", passed=1)
+    assert upstream.count("again") == 5
+
+
 def test_mode_of_the_settings_file(suite: Suite) -> None:
     suite.pytester.makeini("[pytest]\ncassette_mode = none\n")
     suite.pytester.makepyfile(test_agent=one_test("Hi"))

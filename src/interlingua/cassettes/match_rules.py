@@ -31,6 +31,35 @@ UNCOUNTED_FIELDS = frozenset(
     }
 )
 """Fields of request bodies that do not change what the model is asked."""
+PART_NAMES = frozenset(
+    {
+        "model",
+        "system",
+        "tools",
+        "tool_descriptions",
+        "tool_choice",
+        "parallel_tool_calls",
+        "response_format",
+        "max_tokens",
+        "n",
+        "stop",
+        "thinking",
+        "effort",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "verbosity",
+    }
+)
+"""Names of the parts and settings of requests. All other names are those of fields."""
 _CONTEXT_BLOCK = re.compile(r"<(system-reminder|env|environment_context)>.*?</\1>", re.DOTALL)
 """What agents add to a user's message about their environment. It states the date, as system prompts do."""
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
@@ -69,6 +98,8 @@ class MatchRules:
         self.redactor = Redactor()
         """Finds secrets, which do not count."""
         self.ignore = frozenset(ignore)
+        self._used: set[str] = set()
+        """Names in `ignore` that a request had. The copies of `with_redactor` add to the same set."""
         self.defaults = defaults
         try:
             self._replacements = [(re.compile(pattern), text) for pattern, text in (replace or {}).items()]
@@ -85,7 +116,18 @@ class MatchRules:
 
     def counts(self, name: str) -> bool:
         """Return whether a part, setting or field of a request counts."""
-        return name not in self.ignore and not (self.defaults and name in UNCOUNTED_FIELDS)
+        if name in self.ignore:
+            self._used.add(name)
+            return False
+        return not (self.defaults and name in UNCOUNTED_FIELDS)
+
+    def describe_unused(self) -> str:
+        """Return which names in `ignore` no request had that was read so far; "" if there are none.
+
+        Parts and settings are not named: rules are shared by programs, and not all of them set a temperature.
+        """
+        unused = ", ".join(map(repr, sorted(self.ignore - self._used - PART_NAMES)))
+        return f"`ignore` has no effect for {unused}: no request has a field of this name that counts" if unused else ""
 
     def clean(self, text: str) -> str:
         """Return a text without secrets and without what the user's rules replace."""

@@ -94,11 +94,9 @@ class RecordingIndex:
         if not len(self):
             return CassetteMiss("no recording for this request: the cassette is empty")
         nearest = min(self.recordings, key=lambda recording: distance(request, recording.meaning))
-        differences = describe_differences(request, nearest.meaning)
-        return CassetteMiss(
-            f"no recording for this request. The nearest one is {nearest.place}; the request differs in:\n"
-            + _indent(differences)
-        )
+        problem = f"no recording for this request. The nearest one is {nearest.place}; the request differs in:"
+        lines = [problem, _indent(describe_differences(request, nearest.meaning)), self.rules.describe_unused()]
+        return CassetteMiss("\n".join(filter(None, lines)))
 
 
 def _closest_settings(request: RequestMeaning, candidates: list[Recording]) -> list[Recording]:

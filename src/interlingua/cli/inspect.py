@@ -28,8 +28,8 @@ page listens on loopback and needs a key that is part of the printed URL. It
 uses no network.
 
 Captures are files that `interlingua serve --capture DIR` writes. Folders are
-searched for them, and watched for new ones. A running gateway with --inspect
-has the same page at /inspector."""
+searched for them, and watched for new, changed and removed ones. A running
+gateway with --inspect has the same page at /inspector."""
 EPILOG = """\
 examples:
   interlingua inspect captures/
@@ -101,15 +101,15 @@ class _FileReport:
     def __init__(self, source: CaptureFiles) -> None:
         self._source = source
         self._is_first = True
-        self._reported = 0
+        self._reported: set[str] = set()
 
     def print_news(self) -> None:
         if self._is_first:
             count = len(self._source.list_exchanges())
             console.print_stderr(f"interlingua: {count} capture{'' if count == 1 else 's'}")
             self._is_first = False
-        problems = self._source.problems[self._reported :]
-        self._reported += len(problems)
+        problems = [problem for problem in self._source.problems if problem not in self._reported]
+        self._reported.update(problems)
         for problem in problems[:MAX_PRINTED_PROBLEMS]:
             console.print_stderr(f"interlingua: left out: {console.printable(problem)}")
         if len(problems) > MAX_PRINTED_PROBLEMS:

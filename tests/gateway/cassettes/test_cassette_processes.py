@@ -82,3 +82,22 @@ def test_wrong_settings_are_reported_with_their_line(folder: Path, capsys: Repor
     (folder / "interlingua.yaml").write_text(f"cassettes: {fields}\n")
     assert main(["serve", "--port", "0"]) == 1
     assert problem in capsys.readouterr().err
+
+
+def test_ignored_field_that_no_recording_has_is_noted_once(folder: Path, upstream: UpstreamServer) -> None:
+    upstream.add("workers", up.chat_stream("Hello"))
+    settings, recorded = folder / "interlingua.yaml", str(folder / "recorded")
+    settings.write_text("cassettes: {dir: /nowhere, ignore: [model, promt, stop]}\n")
+    options = ("--config", str(settings), "--workers", "2")
+    with run_gateway(
+        *options, "--upstream", upstream.url, "--upstream-profile", "any", "--hybrid", recorded
+    ) as gateway:
+        ask(gateway.base, "Question")
+        assert gateway.stop() == 0
+        assert "`ignore`" not in gateway.log.read_text()
+    with run_gateway(*options, "--replay", recorded) as gateway:
+        ask(gateway.base, "Question")
+        assert gateway.stop() == 0
+        notes = [line for line in gateway.log.read_text().splitlines() if "`ignore`" in line]
+    problem = "`ignore` has no effect for 'promt': no request has a field of this name that counts"
+    assert notes == [f"interlingua: note: cassettes: {problem}"]

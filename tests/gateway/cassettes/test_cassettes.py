@@ -233,6 +233,32 @@ def test_hybrid_records_what_is_missing(tmp_path: Path, upstream: UpstreamServer
     assert len(load_cassette(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_hybrid_asks_once_for_requests_that_follow_at_once(
+    tmp_path: Path, upstream: UpstreamServer, number: int
+) -> None:
+    upstreams, model = {"local": Upstream(url=upstream.url, profile="any")}, f"at-once-{number}"
+    for text in ("one", "two"):
+        upstream.add(model, up.chat_stream(text))
+    body = request_body(CHAT, model, stream=True)
+    with cassette_gateway(tmp_path, "hybrid", upstreams) as url:
+        assert [meaning(post(url, CHAT, body), CHAT).text for _ in range(3)] == ["one"] * 3
+    assert upstream.count(model) == 1
+
+
+def test_hybrid_replays_all_recorded_replies_to_a_request_in_order(tmp_path: Path, upstream: UpstreamServer) -> None:
+    upstreams, body = {"local": Upstream(url=upstream.url, profile="any")}, request_body(CHAT, "several")
+    for text in ("one", "two"):
+        upstream.add("several", up.chat_stream(text))
+    with cassette_gateway(tmp_path, "record", upstreams) as url:
+        assert [meaning(post(url, CHAT, body), CHAT).text for _ in range(2)] == ["one", "two"]
+    for _ in range(2):
+        with cassette_gateway(tmp_path, "hybrid", upstreams) as url:
+            texts = [meaning(post(url, CHAT, body), CHAT).text for _ in range(3)]
+            assert texts == ["one", "two", "two"]
+    assert upstream.count("several") == 2
+
+
 def test_new_recording_replaces_those_of_earlier_runs(tmp_path: Path, upstream: UpstreamServer) -> None:
     upstreams, body = {"local": Upstream(url=upstream.url, profile="any")}, request_body(CHAT, "again")
     for text in ("one", "two", "three"):

@@ -282,6 +282,41 @@ def test_views_are_accessible_and_fit(browser: Browser, inspector: str, size: tu
 
 
 @pytest.mark.slow
+def test_rows_of_a_request_are_aligned_and_named(browser: Browser, inspector: str) -> None:
+    with open_page(browser, inspector) as opened:
+        page = opened.open().page
+        opened.go(f"exchanges/{FOURTH}/request")
+        opened.wait(".pair")
+        page.click("button:has-text('Everything')")
+        opened.wait(".pair.same")
+        edges = page.evaluate("() => [...document.querySelectorAll('.pair-side')].map((one) => one.offsetLeft)")
+        assert len(set(edges)) == 2
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.locator(".pair.same .pair-side:visible").count() == page.locator(".pair.same").count()
+        heading = "(one) => getComputedStyle(one, '::before').content"
+        sides = page.locator(".pair.changed >> nth=0").locator(".pair-side")
+        assert [sides.nth(number).evaluate(heading) for number in range(2)] == ['"Client"', '"Upstream"']
+
+
+@pytest.mark.slow
+def test_exchange_is_shown_again_when_its_file_is_back(browser: Browser, tmp_path: Path) -> None:
+    folder = write_captures(tmp_path / "captures", agent_session())
+    (path,) = [path for path in folder.iterdir() if FOURTH in path.read_text()]
+    with run_inspect(folder) as url, open_page(browser, url) as opened:
+        page = opened.open().page
+        path.rename(tmp_path / "moved")
+        wait_until(partial(_has_rows, opened, 4), "the list without it")
+        opened.go(f"exchanges/{FOURTH}/attempts")
+        opened.wait("text=This exchange cannot be shown")
+        assert "its file was removed" in opened.text(".tab-panel").lower()
+        (tmp_path / "moved").rename(path)
+        opened.wait(".attempts .card")
+        opened.wait("h2:has-text('The checkout test fails')")
+        assert page.get_attribute("[role=tab][aria-selected=true]", "data-tab") == "attempts"
+        opened.problems = [problem for problem in opened.problems if "404" not in problem]
+
+
+@pytest.mark.slow
 def test_filters_and_search(browser: Browser, inspector: str) -> None:
     with open_page(browser, inspector) as opened:
         page = opened.open().page

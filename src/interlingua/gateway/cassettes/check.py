@@ -14,7 +14,10 @@ __all__ = ["check_cassettes"]
 
 
 def check_cassettes(loaded: LoadedSettings) -> None:
-    """Raise InterlinguaError if the cassette cannot be used: a wrong rule, cut or fault, or unreadable files."""
+    """Raise InterlinguaError if the cassette cannot be used: a wrong rule, cut or fault, or unreadable files.
+
+    Names in `ignore` that no recorded request has are reported in the notes of the settings.
+    """
     config = loaded.settings.cassettes
     assert config is not None, "called if there is a cassette"
     try:
@@ -23,7 +26,9 @@ def check_cassettes(loaded: LoadedSettings) -> None:
         raise loaded.locate_error(BadSetting(("cassettes",), str(error), error.hint)) from error
     path = Path(config.dir)
     if config.mode == "replay" or path.exists():
-        load_cassette(path, rules)
+        recordings = load_cassette(path, rules)
+        if config.mode != "record" and len(recordings) and (problem := rules.describe_unused()):
+            loaded.notes.append(f"cassettes: {problem}")
     if config.mode == "replay":
         return
     folders = path.absolute().parents if path.suffix in SUFFIXES else (path.absolute(), *path.absolute().parents)

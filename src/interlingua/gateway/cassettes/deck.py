@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NoReturn, cast
 
@@ -86,6 +88,8 @@ class CassetteDeck:
         self._writer: BackgroundWriter[Callable[[], None]] = BackgroundWriter(
             lambda job: job(), MAX_QUEUED_BYTES, "cassettes"
         )
+        self._last_write: asyncio.Event | None = None
+        """Set as soon as the last recording of this worker is written."""
         self._fault_server = FaultServer()
         self._requests = 0
         self.record_hint = f"record it: start the gateway with --hybrid {self._config.dir}"
@@ -145,10 +149,13 @@ class CassetteDeck:
             return None
         playback = self._playback.with_options(headers.get(PLAYBACK_HEADER, ""))
         meaning = self._read_meaning(wire, body, headers, redactor)
-        try:
-            recording, number = self._next_take(self._find_takes(meaning))
-        except CassetteMiss:
+        takes = self._find_takes(meaning)
+        if not takes and self._last_write and not self._last_write.is_set():
+            await self._last_write.wait()  # a client may repeat a request as soon as it has the reply
+            takes = self._find_takes(meaning)
+        if not takes:
             return None
+        recording, number = self._next_take(takes)
         self._requests += 1
         return await self._replay(recording.exchange, playback, number)
 
@@ -160,19 +167,19 @@ class CassetteDeck:
         return read_request_meaning(wire, body, rules)
 
     def _find_takes(self, meaning: RequestMeaning) -> list[Recording]:
+        """Return the recordings that answer a request; none if it has to be sent to its upstream, or is a miss."""
         with self._lock:
-            try:
-                return self._complete_takes(meaning)
-            except CassetteMiss:
-                if not self._files.refresh():  # another worker may have recorded it
-                    raise
-                return self._complete_takes(meaning)
+            takes = self._complete_takes(meaning)
+            if not takes and self._files.refresh():  # another worker may have recorded it
+                takes = self._complete_takes(meaning)
+            return takes
 
     def _complete_takes(self, meaning: RequestMeaning) -> list[Recording]:
-        takes = self._files.index.find(meaning)
-        if self.records and not takes[0].exchange.reply.is_complete:
-            raise CassetteMiss("the recording is not complete")
-        return takes
+        try:
+            takes = self._files.index.find(meaning)
+        except CassetteMiss:
+            return []
+        return [] if self.records and not takes[0].exchange.reply.is_complete else takes
 
     def _next_take(self, takes: list[Recording]) -> tuple[Recording, int]:
         """Return the recording for this request, and how often it was replayed before.
@@ -284,7 +291,16 @@ class CassetteDeck:
         raise AssertionError("`find` has found no recording for this request")
 
     def _enqueue(self, build: Callable[[], RecordedExchange], size: int, exchange_id: str) -> None:
-        if not self._writer.put(lambda: self._store(build, exchange_id), size):
+        loop, written = asyncio.get_running_loop(), asyncio.Event()
+
+        def store() -> None:
+            self._store(build, exchange_id)
+            with suppress(RuntimeError):  # the loop was closed: the recordings took longer than FLUSH_SECONDS
+                loop.call_soon_threadsafe(written.set)
+
+        if self._writer.put(store, size):
+            self._last_write = written
+        else:
             self._log.error("not recorded: recordings arrive faster than they can be written", id=exchange_id)
 
     def _store(self, build: Callable[[], RecordedExchange], exchange_id: str) -> None:

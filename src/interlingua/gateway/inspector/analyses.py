@@ -46,6 +46,8 @@ from interlingua.wires import WIRES
 
 __all__ = ["Analyses", "Attempt", "ExchangeDetail", "PageInfo", "TurnCache", "versions"]
 
+_Version = tuple[str, int]
+"""Id of an exchange, and when it has changed last."""
 MAX_KEPT_EXCHANGES = 8
 MAX_KEPT_REPORTS = 5000
 """Reports about the prompt cache. A long conversation takes seconds to compare."""
@@ -119,9 +121,9 @@ class Analyses:
         self._source = source
         self._problems = problems if problems is not None else []
         self._lock = threading.Lock()
-        self._loaded: OrderedDict[str, CapturedExchange] = OrderedDict()
-        self._replies: OrderedDict[str, ReplayedReply] = OrderedDict()
-        self._reports: OrderedDict[tuple[str, str], CacheReport] = OrderedDict()
+        self._loaded: OrderedDict[_Version, CapturedExchange] = OrderedDict()
+        self._replies: OrderedDict[_Version, ReplayedReply] = OrderedDict()
+        self._reports: OrderedDict[tuple[_Version, _Version], CacheReport] = OrderedDict()
         self._sessions: tuple[int, list[Session]] | None = None
 
     def info(self) -> PageInfo:
@@ -192,17 +194,21 @@ class Analyses:
 
     def load(self, id: str) -> CapturedExchange:
         """Return an exchange. Raises UnknownExchange, or BadInput."""
+        version = self._version(id)
         with self._lock:
-            if id in self._loaded:
-                self._loaded.move_to_end(id)
-                return self._loaded[id]
+            if version in self._loaded:
+                self._loaded.move_to_end(version)
+                return self._loaded[version]
         captured = self._source.load(id)
-        if _has_ended(captured):  # it does not change any more
+        if _has_ended(captured):  # this version does not change any more
             with self._lock:
-                self._loaded[id] = captured
+                self._loaded[version] = captured
                 while len(self._loaded) > MAX_KEPT_EXCHANGES:
                     self._loaded.popitem(last=False)
         return captured
+
+    def _version(self, id: str) -> _Version:
+        return id, self._source.changes.changed_at(id)
 
     def detail(self, id: str) -> ExchangeDetail:
         captured, summary = self.load(id), self._source.find_summary(id).summary
@@ -230,9 +236,9 @@ class Analyses:
         return None, None, -1
 
     def waterfall(self, id: str) -> Waterfall:
-        captured = self.load(id)
+        version, captured = self._version(id), self.load(id)
         try:
-            events = self._replay(id, captured).events
+            events = self._replay(version, captured).events
         except InterlinguaError:
             events = []
         return build_waterfall(captured, events)
@@ -243,9 +249,9 @@ class Analyses:
         Raises:
             InterlinguaError: There is no reply, or a change is not possible.
         """
-        captured = self.load(id)
+        version, captured = self._version(id), self.load(id)
         replay = apply_changes(plan_known_replay(captured), changes)
-        kept = self._kept_reply(id) if changes == Changes() else None
+        kept = self._kept_reply(version) if changes == Changes() else None
         running = ReplyReplay(captured, replay, has_ended=_has_ended(captured))
         events = iter(kept.events) if kept is not None else running.run()
         yield _encode({"source": replay.source, "target": replay.target, "seconds": _end(captured)}) + b"\n"
@@ -254,28 +260,28 @@ class Analyses:
             yield _encode(batch) + b"\n"
         reply = kept or running.result()
         if changes == Changes():
-            self._keep_reply(id, captured, reply)
+            self._keep_reply(version, captured, reply)
         yield _encode({"findings": reply.findings, "dialect": reply.dialect}) + b"\n"
 
-    def _replay(self, id: str, captured: CapturedExchange) -> ReplayedReply:
-        reply = self._kept_reply(id)
+    def _replay(self, version: _Version, captured: CapturedExchange) -> ReplayedReply:
+        reply = self._kept_reply(version)
         if reply is None:
             reply = replay_reply(captured, plan_known_replay(captured), has_ended=_has_ended(captured))
-            self._keep_reply(id, captured, reply)
+            self._keep_reply(version, captured, reply)
         return reply
 
-    def _kept_reply(self, id: str) -> ReplayedReply | None:
+    def _kept_reply(self, version: _Version) -> ReplayedReply | None:
         with self._lock:
-            reply = self._replies.get(id)
+            reply = self._replies.get(version)
             if reply is not None:
-                self._replies.move_to_end(id)
+                self._replies.move_to_end(version)
             return reply
 
-    def _keep_reply(self, id: str, captured: CapturedExchange, reply: ReplayedReply) -> None:
+    def _keep_reply(self, version: _Version, captured: CapturedExchange, reply: ReplayedReply) -> None:
         """Keep a reply that does not change any more."""
         if _has_ended(captured):
             with self._lock:
-                self._replies[id] = reply
+                self._replies[version] = reply
                 while len(self._replies) > MAX_KEPT_EXCHANGES:
                     self._replies.popitem(last=False)
 
@@ -312,14 +318,15 @@ class Analyses:
 
     def _cache_report(self, previous: str, id: str) -> CacheReport:
         """Return what a turn can reuse of an earlier one. Raises InterlinguaError if that is not known."""
+        versions = self._version(previous), self._version(id)
         with self._lock:
-            kept = self._reports.get((previous, id))
+            kept = self._reports.get(versions)
         if kept is not None:
             return kept
         report = compare_turns(self._turn_requests(previous), self._turn_requests(id), _translate)
         if _has_ended(self.load(id)):  # it does not change any more
             with self._lock:
-                self._reports[previous, id] = report
+                self._reports[versions] = report
                 while len(self._reports) > MAX_KEPT_REPORTS:
                     self._reports.popitem(last=False)
         return report

@@ -1,5 +1,5 @@
-"""Exchanges in capture files, for `interlingua inspect`. Folders are watched for new files. Incomplete files are
-read again when they have changed: another program may still be writing or copying them.
+"""Exchanges in capture files, for `interlingua inspect`. Files and folders are watched: new files are added, those that
+have changed are read again, because another program may still be writing them, and those that are gone are removed.
 
 Captures have no secrets. Those that a pattern finds are redacted once more, for files that another program wrote.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -30,11 +31,14 @@ from interlingua.inspection.exchange_summary import SummarizedExchange, summariz
 
 __all__ = ["CaptureFiles", "find_capture_files"]
 
-_FileVersion = tuple[int, int] | None
-"""Size and time of change of a file; None if it cannot be read."""
+_FileVersion = tuple[int, int, int] | None
+"""Size, and the times at which content and attributes of a file have changed; None if there is no such file."""
 
 MAX_FILES = 20_000
 WATCH_SECONDS = 1.0
+MAX_WATCH_SECONDS = 5.0
+MAX_WATCH_SHARE = 0.05
+"""Share of the time that is spent looking for changes. Folders with many files are looked at less often."""
 END_LINE_START = b'{"kind":"end"'
 END_BLOCK_BYTES = 64 * 1024
 """Size of the end of a file in which its last line is looked for first."""
@@ -68,45 +72,60 @@ class CaptureFiles:
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
         self._summaries: dict[str, SummarizedExchange] = {}
-        self._known: set[Path] = set()
-        self._incomplete: dict[Path, _FileVersion] = {}
-        """Files that are no capture, or have no end, as they were when they were read."""
+        self._ids: dict[Path, str] = {}
+        self._versions: dict[Path, _FileVersion] = {}
+        """All files, as they were when they were read."""
         self._problems_of_files: dict[Path, str] = {}
         self.problems: list[str] = []
         self.changes = ChangeLog()
 
     def read_new_files(self) -> list[str]:
-        """Read summaries of new files, and of incomplete ones that have changed. Return the ids of their exchanges."""
-        return [id for id in map(self._read_summary, list(self._unread_files())) if id]
+        """Read summaries of files that are new or have changed, and forget those that are gone.
 
-    def _unread_files(self) -> Iterator[Path]:
-        for path in find_capture_files(self._paths):
-            if path not in self._known:
-                self._known.add(path)
-                yield path
-            elif path in self._incomplete and _version(path) != self._incomplete[path]:
+        Returns:
+            The ids of the exchanges that were read.
+        """
+        paths = find_capture_files(name for name in self._paths if Path(name).exists())
+        for path in self._versions.keys() - set(paths):
+            self._forget(path)
+            del self._versions[path]
+        return [id for id in map(self._read_summary, list(self._unread_files(paths))) if id]
+
+    def _unread_files(self, paths: list[Path]) -> Iterator[Path]:
+        for path in paths:
+            version = _version(path)
+            if path not in self._versions or version != self._versions[path]:
+                self._versions[path] = version
                 yield path
 
     def _read_summary(self, path: Path) -> str:
         """Read the summary of a file. Return the id of its exchange; "" if it is no capture."""
-        version = _version(path)
         try:
+            if not path.is_file():  # to open a named pipe would take for ever
+                raise BadInput(f"{path}: not a regular file", "pass captures: interlingua serve --capture DIR")
             summarized = redact_summary(summarize(_summary_lines(path), path.stem), Redactor())
         except (BadInput, OSError) as error:
-            self._incomplete[path] = version
+            self._forget(path)
             self._note_problem(path, str(error))
             return ""
-        if summarized.summary.outcome == "open":
-            self._incomplete[path] = version
-        else:
-            self._incomplete.pop(path, None)
-        self._note_problem(path, "")
         id = summarized.summary.id
         with self._lock:
             if self._files.get(id, path) != path:  # a copy
                 id = summarized.summary.id = f"{id}~{path.stem}"
-            self._files[id], self._summaries[id] = path, summarized
+        if self._ids.get(path) != id:
+            self._forget(path)
+        self._note_problem(path, "")
+        with self._lock:
+            self._files[id], self._summaries[id], self._ids[path] = path, summarized, id
         return id
+
+    def _forget(self, path: Path) -> None:
+        """Remove the exchange and the problem of a file."""
+        self._note_problem(path, "")
+        with self._lock:
+            id = self._ids.pop(path, "")
+            self._files.pop(id, None)
+            self._summaries.pop(id, None)
 
     def _note_problem(self, path: Path, problem: str) -> None:
         """Replace the problem of a file in `problems`; "" if it has none."""
@@ -118,19 +137,23 @@ class CaptureFiles:
                 self.problems[:] = self._problems_of_files.values()
 
     async def watch(self, on_read: Callable[[], None]) -> None:
-        """Look for new files until the task is cancelled. `on_read` is called after each look."""
+        """Look for changes of the files until the task is cancelled. `on_read` is called after each look."""
         while True:
-            known_problems = list(self.problems)
+            started = time.monotonic()
+            known_ids, known_problems = set(self._summaries), list(self.problems)
             try:
                 changed = await asyncio.to_thread(self.read_new_files)
-            except BadInput:  # a folder was moved away; it can come back
+            except BadInput:  # a folder was moved away at this moment
                 changed = []
+            for id in known_ids - self._summaries.keys():
+                self.changes.remove(id)
             for id in changed:
                 self.changes.add(id)
             if self.problems != known_problems:
                 self.changes.announce()
             on_read()
-            await asyncio.sleep(WATCH_SECONDS)
+            pause = (time.monotonic() - started) / MAX_WATCH_SHARE
+            await asyncio.sleep(min(max(pause, WATCH_SECONDS), MAX_WATCH_SECONDS))
 
     def list_exchanges(self) -> list[SummarizedExchange]:
         with self._lock:
@@ -159,7 +182,7 @@ def _version(path: Path) -> _FileVersion:
         status = path.stat()
     except OSError:
         return None
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _summary_lines(path: Path) -> list[CaptureLine]:

@@ -23,12 +23,13 @@ WAIT_SECONDS = 15.0
 
 
 class UnknownExchange(InterlinguaError):
-    """No exchange has this id. It may have been dropped, because newer ones needed the room."""
+    """No exchange has this id. It may have been dropped, because newer ones needed the room, or its file is gone."""
 
     status = 404
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"no exchange {id!r:.100}", "it may have been dropped: see inspect.memory in the settings")
+        hint = "its file was removed, or newer exchanges needed the room: see inspect.memory in the settings"
+        super().__init__(f"no exchange {id!r:.100}", hint)
 
 
 def redact_summary(summarized: SummarizedExchange, redactor: Redactor) -> SummarizedExchange:
@@ -63,7 +64,8 @@ class ExchangeSource(Protocol):
 
 
 class ChangeLog:
-    """Ids of exchanges that have changed, for pages that wait for them. It belongs to the event loop."""
+    """Ids of exchanges that have changed, for pages that wait for them. It belongs to the event loop, but for
+    `changed_at`."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -89,6 +91,10 @@ class ChangeLog:
         """Note that something besides the exchanges has changed."""
         self.version += 1
         self._wake()
+
+    def changed_at(self, id: str) -> int:
+        """Return the version in which an exchange has changed last; 0 if it has not. It may be called in any thread."""
+        return self._changed.get(id, 0)
 
     def since(self, version: int) -> tuple[list[str], list[str]]:
         """Return the ids that have changed since this version, and those that were removed."""

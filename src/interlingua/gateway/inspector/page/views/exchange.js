@@ -10,7 +10,7 @@ import { navigate, routeUrl } from "../lib/router.js";
 import { findExchange, subscribe } from "../lib/store.js";
 import { cacheTab } from "./cache.js";
 import { exportMenu } from "./export.js";
-import { findingBadge } from "./findings.js";
+import { findingBadges } from "./findings.js";
 import { replyTab } from "./reply.js";
 import { requestTab } from "./request.js";
 import { waterfallStrip } from "./waterfall.js";
@@ -37,6 +37,8 @@ export function exchangeView(id, tab, query, onClose) {
   const exports = isExported ? null : exportMenu(id, controller.signal);
   let detail = null;
   let shown = null; // {name, refresh, stop}
+  let selected = []; // name and query of the tab
+  let isGone = false; // not in the list any more, and so it could not be shown
   let isStale = false;
   let timer = 0;
 
@@ -65,6 +67,9 @@ export function exchangeView(id, tab, query, onClose) {
       if (error.name !== "AbortError") showError(error);
       return;
     }
+    if (!shown) {
+      showTab(...selected);
+    }
     whenReleased(() => {
       showHead();
       shown?.refresh?.(detail);
@@ -82,6 +87,9 @@ export function exchangeView(id, tab, query, onClose) {
   }
 
   function showError(error) {
+    isGone = !findExchange(id);
+    shown?.stop?.();
+    shown = null;
     replace(head, backButton());
     replace(panel, problemBlock("This exchange cannot be shown", error));
   }
@@ -112,7 +120,7 @@ export function exchangeView(id, tab, query, onClose) {
     if (detail.turns < 2 || isExported) return null;
     const link = (target, name, label) =>
       target
-        ? h("a", { class: "icon-button", href: routeUrl(["exchanges", target, shown?.name ?? "reply"]), "aria-label": label, title: label }, icon(name))
+        ? h("a", { class: "icon-button", href: routeUrl(["exchanges", target, selected[0]]), "aria-label": label, title: label }, icon(name))
         : h("span", { class: "icon-button disabled", "aria-hidden": "true" }, icon(name));
     return h(
       "span",
@@ -140,7 +148,7 @@ export function exchangeView(id, tab, query, onClose) {
   }
 
   function factsLine(one) {
-    const tokens = one.tokens ?? {};
+    const tokens = one.tokens ?? {}, badges = findingBadges(one.findings);
     const facts = [
       ["outcome", detail.outcome, one.outcome !== "ok" && one.outcome !== "open" ? "bad" : ""],
       ["stopped", one.stop_reason, ""],
@@ -149,7 +157,7 @@ export function exchangeView(id, tab, query, onClose) {
       ["first byte", one.first_byte === undefined || one.first_byte === null ? "" : duration(one.first_byte), ""],
       ["duration", one.seconds === undefined || one.seconds === null ? "open" : duration(one.seconds), ""],
       ["attempts", one.attempts > 1 ? count(one.attempts) : "", "bad"],
-      ["findings", findingBadge(one.findings), ""],
+      ["findings", badges.length ? badges : "", ""],
       ["key", one.key ?? "", ""],
     ].filter(([, value]) => value);
     return h("dl", { class: "facts" }, facts.map(([name, value, kind]) => h("div", { class: kind }, h("dt", {}, name), h("dd", {}, value))));
@@ -157,6 +165,7 @@ export function exchangeView(id, tab, query, onClose) {
 
   function showTab(name, query) {
     const tab = TABS[name] ? name : "reply";
+    selected = [tab, query];
     for (const link of tabList.querySelectorAll("[role=tab]")) {
       const isSelected = link.dataset.tab === tab;
       link.setAttribute("aria-selected", String(isSelected));
@@ -178,8 +187,9 @@ export function exchangeView(id, tab, query, onClose) {
   // An open exchange grows: it is loaded again, but not more than once per second.
   const unsubscribe = subscribe(() => {
     const one = findExchange(id);
+    const isBack = one && isGone; // its file was moved, or was being written
     const isChanged = one && detail && (one.outcome !== detail.summary.outcome || one.bytes_in !== detail.summary.bytes_in);
-    if (!isChanged || isStale) return;
+    if (!(isChanged || isBack) || isStale) return;
     isStale = true;
     timer = setTimeout(() => {
       isStale = false;
@@ -188,8 +198,8 @@ export function exchangeView(id, tab, query, onClose) {
   });
 
   const removeShortcuts = addShortcuts("One exchange", {
-    "[": ["Previous turn", () => (detail?.previous ? navigate(["exchanges", detail.previous, shown.name]) : false)],
-    "]": ["Next turn", () => (detail?.next ? navigate(["exchanges", detail.next, shown.name]) : false)],
+    "[": ["Previous turn", () => (detail?.previous ? navigate(["exchanges", detail.previous, selected[0]]) : false)],
+    "]": ["Next turn", () => (detail?.next ? navigate(["exchanges", detail.next, selected[0]]) : false)],
     1: ["Reply", () => navigate(["exchanges", id, "reply"])],
     2: ["Request", () => navigate(["exchanges", id, "request"])],
     3: ["Prompt cache", () => navigate(["exchanges", id, "cache"])],

@@ -18,12 +18,21 @@ export function findingChip(kind) {
 
 /** Badge of an exchange: the number of its most severe findings. `findings`: numbers by kind. Returns null without any. */
 export function findingBadge(findings) {
-  const kinds = Object.entries(findings ?? {});
-  const severity = SEVERITIES.find((one) => kinds.some(([kind]) => severityOf(kind) === one));
-  if (!severity) return null;
-  const total = (one) => kinds.filter(([kind]) => severityOf(kind) === one).reduce((sum, [, number]) => sum + number, 0);
-  const lines = SEVERITIES.filter(total).map((one) => `${one}: ${kinds.filter(([kind]) => severityOf(kind) === one).map(([kind, number]) => (number > 1 ? `${kind} × ${number}` : kind)).join(", ")}`);
-  return h("span", { class: `badge finding ${severity}`, title: lines.join("\n") }, icon("flag"), total(severity), h("span", { class: "visually-hidden" }, ` ${severity}`));
+  const badges = findingBadges(findings);
+  if (!badges.length) return null;
+  badges[0].title = badges.map((badge) => badge.title).join("\n");
+  return badges[0];
+}
+
+/** Badges with the number of findings of each severity, the most severe first. */
+export function findingBadges(findings) {
+  return SEVERITIES.map((severity) => {
+    const kinds = Object.entries(findings ?? {}).filter(([kind]) => severityOf(kind) === severity);
+    if (!kinds.length) return null;
+    const total = kinds.reduce((sum, [, number]) => sum + number, 0);
+    const names = kinds.map(([kind, number]) => (number > 1 ? `${kind} × ${number}` : kind));
+    return h("span", { class: `badge finding ${severity}`, title: `${severity}: ${names.join(", ")}` }, icon("flag"), total, h("span", { class: "visually-hidden" }, ` ${severity}`));
+  }).filter(Boolean);
 }
 
 /** What a finding means, what to do about it, and the setting that changes it. */

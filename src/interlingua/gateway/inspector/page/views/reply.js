@@ -234,7 +234,7 @@ export function replyTab(id, query, getDetail) {
 
   function frameText(message, frame) {
     const data = frame.data || message.data;
-    return [message.is_unchanged && data === message.data ? h("span", { class: "same", title: "unchanged, byte for byte" }, "=") : null, briefOf(data, `f${data}`)];
+    return [message.is_unchanged && data === message.data ? h("span", { class: "unchanged-mark", title: "unchanged, byte for byte" }, "=") : null, briefOf(data, `f${data}`)];
   }
 
   // ── selection and links ──

@@ -70,11 +70,13 @@ export function requestTab(id) {
 }
 
 function pairRow(row) {
+  // One column is too narrow for both: there, each cell has its own heading, and an entry that is the same is shown once.
+  const clientSide = row.change === "same" ? "Client and upstream" : "Client";
   return h(
     "div",
     { class: `pair ${row.change}`, role: "row" },
-    h("div", { role: "cell", class: "pair-side" }, row.client ? entryBlock(row.client, row, "client") : h("span", { class: "absent" }, "not in the client's request")),
-    h("div", { role: "cell", class: "pair-side" }, row.upstream ? entryBlock(row.upstream, row, "upstream") : h("span", { class: "absent" }, row.change === "removed" ? "removed" : "not sent"), row.change === "same" ? null : reasons(row)),
+    h("div", { role: "cell", class: "pair-side", "data-side": clientSide }, row.client ? entryBlock(row.client, row, "client") : h("span", { class: "absent" }, "not in the client's request")),
+    h("div", { role: "cell", class: "pair-side", "data-side": "Upstream" }, row.upstream ? entryBlock(row.upstream, row, "upstream") : h("span", { class: "absent" }, row.change === "removed" ? "removed" : "not sent"), row.change === "same" ? null : reasons(row)),
   );
 }
 

@@ -24,7 +24,7 @@ export function whatIfTab(id, query) {
     h("div", { class: "field" }, h("label", { for: "if-prefill" }, "Prefill: end of the prompt"), prefill),
     h("div", { class: "field actions" }, open, h("button", { type: "reset", onClick: () => setTimeout(run) }, "Reset")),
   );
-  const element = h("div", { class: "scroll-area what-if", tabindex: "0", role: "region", "aria-label": "What if" }, h("p", { class: "quiet" }, "Translate this capture again with the code of now, and with other settings."), form, results);
+  const element = h("div", { class: "scroll-area what-if", tabindex: "0", role: "region", "aria-label": "What if" }, h("p", { class: "quiet" }, "Translate this capture again with the installed version, and with other settings."), form, results);
   let number = 0;
 
   function changes() {
@@ -50,7 +50,7 @@ export function whatIfTab(id, query) {
   function show(result, isChanged) {
     const sides = [
       ["As the client received it", result.recorded, result.recorded],
-      ["With the code of now", result.unchanged, result.recorded],
+      [`With the installed version, ${state.info?.version}`, result.unchanged, result.recorded],
       ...(isChanged ? [["With the changes", result.changed, result.unchanged]] : []),
     ];
     replace(results, sides.map(([title, outcome, base]) => outcomeColumn(title, outcome, base)));
