@@ -21,7 +21,7 @@ KEYS = ("first-key-0123456789", "second-key-0123456789")
 CONFIG = """
 upstreams:
   chat: {{url: {url}}}
-  openai: {{url: {url}, api: openai-responses}}
+  openai: {{url: {url}, api: openai-responses, profile: openai}}
 models:
   gpt-5: {{upstream: openai}}
 default: chat

@@ -27,6 +27,7 @@ from interlingua.errors import BadRequest
 from interlingua.gateway.http.memory_budget import decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.server_tools.request_tools import runs_web_search
 from interlingua.gateway.server_tools.server_tool import UNAVAILABLE, Json, Outcome, Page
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.server_tools.web_search import DomainFilter
@@ -160,12 +161,12 @@ class SearchEndpoint:
         return web.Response(body=reply, content_type="application/json")
 
     def _upstream_with_search(self, model: Any) -> Route | None:
-        """Return the route to an upstream that may search itself; None if the gateway searches."""
+        """Return the route to an upstream that searches itself; None if the gateway searches."""
         config = self._gateway.config
         if config.settings.web_search.engine != "off" or not isinstance(model, str):
             return None
         route = config.routes.find(model)[0]
-        return route if route.upstream.api == self._wire else None
+        return route if route.upstream.api == self._wire and runs_web_search(self._wire, route.profile) else None
 
     async def _forward(self, body: bytes, route: Route, request: web.Request) -> bytes:
         """Send the request to an upstream, and return its reply. Raises UpstreamFailed."""

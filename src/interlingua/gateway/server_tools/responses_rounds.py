@@ -27,7 +27,7 @@ from interlingua.gateway.server_tools.tool_search import ToolSearch
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = ["ResponsesRounds", "find_server_tools"]
+__all__ = ["ResponsesRounds", "find_server_tools", "is_web_search"]
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FAILED_TYPES = ("response.failed", "error")
@@ -42,14 +42,15 @@ def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, Ser
     found: dict[str, ServerTool] = {}
     if any(tool.get("type") == TOOL_SEARCH and not is_client_search(tool) for tool in tools):
         found[TOOL_SEARCH] = ToolSearch(TOOL_SEARCH, _deferred_tools(tools))
-    search = next((tool for tool in tools if _is_web_search(tool)), None)
+    search = next((tool for tool in tools if is_web_search(tool)), None)
     if web is not None and search is not None:
         found[WEB_SEARCH] = web.search_tool(WEB_SEARCH, search)
     return found
 
 
-def _is_web_search(definition: Json) -> bool:
-    """Return whether this is a web search, in any version: `web_search`, `web_search_preview`, with a date."""
+def is_web_search(definition: Json) -> bool:
+    """Return whether this is a web search, or the choice of one, in any version: `web_search`, `web_search_preview`,
+    with a date."""
     return str(definition.get("type")).startswith(WEB_SEARCH)
 
 
@@ -107,12 +108,14 @@ class ResponsesRounds:
         choice = request.get("tool_choice")
         if self._first_index and (choice == "required" or isinstance(choice, dict)):
             request["tool_choice"] = "auto"
+        elif WEB_SEARCH in self._tools and is_web_search(as_dict(choice)):
+            request["tool_choice"] = {"type": "function", "name": WEB_SEARCH}
         return request
 
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
     def _tool_for_model(self, definition: Json) -> Json:
-        if WEB_SEARCH in self._tools and _is_web_search(definition):
+        if WEB_SEARCH in self._tools and is_web_search(definition):
             search = self._tools[WEB_SEARCH]
             function = {"type": "function", "name": search.name, "description": search.description}
             return {**function, "parameters": search.parameters, "strict": False}
