@@ -110,7 +110,7 @@ def test_no_program_is_started_through_a_shell() -> None:
 
 DATABASE_FILES = ("interlingua/gateway/response_store/database.py",)
 ARCHIVE_FILE = "interlingua/gateway/inspector/exchange_archive.py"
-SQL_CONSTANTS = {"_CHAIN", "_RESPONSE_COLUMNS", "_SCHEMA", "column", "columns", "table"}
+SQL_CONSTANTS = {"_CHAIN", "_RESPONSE_COLUMNS", "_SCHEMA", "column", "columns", "placeholders", "table"}
 """Names in SQL statements. All of them stand for fixed text; values are placeholders."""
 
 

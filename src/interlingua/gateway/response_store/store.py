@@ -373,12 +373,11 @@ def _read_batches(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def _get_turns(transaction: Transaction, owner: str, ids: list[str]) -> dict[str, StoredTurn]:
-    values = {f"id{n}": id for n, id in enumerate(ids)}
+    placeholders = ", ".join(f":id{n}" for n in range(len(ids)))
     rows = transaction.execute(
-        f"""SELECT id, status, input, response FROM responses
-        WHERE owner = :owner AND id IN ({", ".join(f":{name}" for name in values)})""",
+        f"SELECT id, status, input, response FROM responses WHERE owner = :owner AND id IN ({placeholders})",
         owner=owner,
-        **values,
+        **{f"id{n}": id for n, id in enumerate(ids)},
     )
     return {
         id: StoredTurn(id, status, bytes(input), output_json(bytes(response))) for id, status, input, response in rows
