@@ -125,30 +125,50 @@ def test_messages_without_an_engine_get_an_error(
     assert body["content"][1]["content"] == {"type": "web_search_tool_result_error", "error_code": "unavailable"}
 
 
-@pytest.mark.parametrize("choice", ["auto", {"type": "web_search"}])
+FORCED: Json = {"type": "web_search"}
+NAMED: Json = {"type": "function", "name": "read"}
+
+
+def allowed(*tools: Json) -> Json:
+    return {"type": "allowed_tools", "mode": "auto", "tools": list(tools)}
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [("auto", "auto"), (FORCED, None), (allowed(FORCED), None), (allowed(FORCED, NAMED), allowed(NAMED))],
+    ids=["auto", "search", "only the search", "search and function"],
+)
 @pytest.mark.parametrize("server", OTHER_SERVERS)
 def test_responses_without_an_engine_are_not_offered_a_search(
-    gateway_without_engine: GatewayProcess, upstream: UpstreamServer, server: str, choice: Any
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer, server: str, choice: Any, sent: Any
 ) -> None:
-    api, model = "openai-responses", f"{server}-openai-responses/not-offered-{choice == 'auto'}"
+    api, model = "openai-responses", f"{server}-openai-responses/not-offered-{len(str(choice))}"
     add_reply(upstream, api, model, "hi")
     tools = [SEARCH[api], READ[api]]
     response = send(gateway_without_engine, api, model, True, tools=tools, tool_choice=choice)
     assert response.status_code == 200, response.text
     body = upstream.wait_for_requests(model)[0].body
     assert [tool["name"] for tool in body["tools"]] == ["read"]
-    assert body.get("tool_choice", "auto") == "auto"
+    assert body.get("tool_choice") == sent
     gateway_without_engine.wait_for_log(f"{model}.*hosted-tool|hosted-tool.*{model}")
 
 
-def test_forced_search_of_responses_is_that_of_the_function(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
-    api, model = "openai-responses", "unknown-openai-responses/forced"
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        (FORCED, {"type": "function", "name": "web_search"}),
+        (allowed(FORCED, NAMED), allowed({"type": "function", "name": "web_search"}, NAMED)),
+    ],
+)
+def test_chosen_search_of_responses_is_the_function(
+    gateway: GatewayProcess, upstream: UpstreamServer, choice: Json, sent: Json
+) -> None:
+    api, model = "openai-responses", f"unknown-openai-responses/{choice['type']}"
     add_reply(upstream, api, model, "", ("web_search", '{"query": "rain"}'))
     add_reply(upstream, api, model, "On Monday.")
-    choice = {"type": "web_search"}
-    send(gateway, api, model, True, tools=[SEARCH[api]], tool_choice=choice)
+    send(gateway, api, model, True, tools=[SEARCH[api], READ[api]], tool_choice=choice)
     first, second = (request.body for request in upstream.wait_for_requests(model, 2))
-    assert first["tool_choice"] == {"type": "function", "name": "web_search"}
+    assert first["tool_choice"] == sent
     assert second["tool_choice"] == "auto"
 
 

@@ -110,10 +110,17 @@ def runs_web_search(wire: str, profile: Profile) -> bool:
 
 def without_web_search(body: Json) -> Json:
     """Return a request of the Responses API that offers no web search."""
-    tools = [tool for tool in as_list(body.get("tools")) if not responses_rounds.is_web_search(as_dict(tool))]
-    is_forced = responses_rounds.is_web_search(as_dict(body.get("tool_choice")))
-    fields = {key: value for key, value in body.items() if not (key == "tool_choice" and is_forced)}
-    return {**fields, "tools": tools}
+    changed = {**body, "tools": _without_searches(body.get("tools"))}
+    choice = as_dict(body.get("tool_choice"))
+    if choice.get("type") == responses_rounds.ALLOWED_TOOLS:
+        changed["tool_choice"] = {**choice, "tools": _without_searches(choice.get("tools"))}
+    if responses_rounds.is_web_search(choice) or as_dict(changed.get("tool_choice")).get("tools") == []:
+        del changed["tool_choice"]
+    return changed
+
+
+def _without_searches(tools: Any) -> list[Any]:
+    return [tool for tool in as_list(tools) if not responses_rounds.is_web_search(as_dict(tool))]
 
 
 def start_rounds(

@@ -27,12 +27,14 @@ from interlingua.gateway.server_tools.tool_search import ToolSearch
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = ["ResponsesRounds", "find_server_tools", "is_web_search"]
+__all__ = ["ALLOWED_TOOLS", "ResponsesRounds", "find_server_tools", "is_web_search"]
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 MAX_TOOL_CALLS = "max_tool_calls"
+ALLOWED_TOOLS = "allowed_tools"
+"""Type of a tool choice that names several tools."""
 _ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
@@ -108,8 +110,8 @@ class ResponsesRounds:
         choice = request.get("tool_choice")
         if self._first_index and (choice == "required" or isinstance(choice, dict)):
             request["tool_choice"] = "auto"
-        elif WEB_SEARCH in self._tools and is_web_search(as_dict(choice)):
-            request["tool_choice"] = {"type": "function", "name": WEB_SEARCH}
+        elif WEB_SEARCH in self._tools and isinstance(choice, dict):
+            request["tool_choice"] = _choice_for_model(choice)
         return request
 
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
@@ -314,6 +316,15 @@ class ResponsesRounds:
         event = {**event, "sequence_number": self._sequence_number}
         self._sequence_number += 1
         return encode_event(encode_json(event), str(event.get("type") or ""))
+
+
+def _choice_for_model(choice: Json) -> Json:
+    """Return the tool choice with the function in the place of the web search."""
+    if is_web_search(choice):
+        return {"type": "function", "name": WEB_SEARCH}
+    if choice.get("type") != ALLOWED_TOOLS:
+        return choice
+    return {**choice, "tools": [_choice_for_model(as_dict(tool)) for tool in as_list(choice.get("tools"))]}
 
 
 def _max_calls(body: Mapping[str, Any]) -> int:
