@@ -16,7 +16,7 @@ from tests.support.gateway_process import run_gateway
 from tests.support.paths import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "gateway.md").read_text(encoding="utf-8")
-SETTINGS, KEYS = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
+SETTINGS, KEYS, STATE = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
 COMMANDS = re.findall(r"^\$ interlingua (.*)$", GUIDE.replace("\\\n", ""), re.M)
 VARIABLES = {"OPENROUTER_API_KEY": "sk-or-0123456789abcdef"}
 
@@ -30,6 +30,9 @@ def test_settings_are_valid(tmp_path: Path) -> None:
     path.write_text(SETTINGS + KEYS, encoding="utf-8")
     loaded = load_settings(path, {**VARIABLES, "ALICE_KEY": "a", "CI_KEY": "b"})
     assert loaded.settings.client_keys == {"alice": "a", "ci": "b"}
+    path.write_text(SETTINGS + STATE, encoding="utf-8")
+    loaded = load_settings(path, {**VARIABLES, "DATABASE_URL": "postgresql://gateway@db/gateway"})
+    assert loaded.settings.state.store == "postgresql"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

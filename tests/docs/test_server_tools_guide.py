@@ -21,10 +21,12 @@ def test_settings_are_valid_and_their_keys_are_secrets(example: str, tmp_path: P
     path.write_text(f"demo: true\n{example}", encoding="utf-8")
     path.chmod(0o600)
     loaded = load_settings(path, VARIABLES)
-    key = loaded.settings.web_search.key
+    settings = loaded.settings
+    key = settings.web_search.key
     assert not key or key in loaded.all_secrets
-    assert loaded.settings.web_search.engine != "off" or loaded.settings.web_fetch.enabled
+    runs_tools = [upstream.server_tools for upstream in settings.upstreams.values()] == ["upstream"]
+    assert settings.web_search.engine != "off" or settings.web_fetch.enabled or runs_tools
 
 
 def test_all_examples_are_found() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6

@@ -26,6 +26,7 @@ OPENAI = Profile(
     allowed_tools=True,  # its SDK: `allowed_tools` as a choice
     stop=4,  # its reference
     images_in_results=False,  # its SDK: tool messages contain only text
+    web_search_wires=("openai-responses",),  # its reference
     cache_key=True,  # its reference
 )
 ANTHROPIC = Profile(
@@ -39,6 +40,7 @@ ANTHROPIC = Profile(
     thinking="budget",
     efforts=("low", "medium", "high", "xhigh", "max"),  # its SDK; older models support fewer
     tool_search=True,  # its documentation
+    web_search_wires=("anthropic-messages",),  # its documentation
     own_seals=True,
     seal_wire="anthropic-messages",  # users' reports: "Invalid signature in thinking block" after switching models
     thinking_first=True,  # users' reports: a turn must start with a thinking block, also in a tool loop
@@ -55,6 +57,7 @@ OPENROUTER = Profile(
     replay="reasoning_details",  # its documentation
     top_k=True,  # its reference
     cache_marks=True,  # its documentation: for Claude, Gemini and Qwen
+    web_search_wires=("openai-responses",),  # its SDK's reference
     cache_key=True,  # its SDK's reference
 )
 MOONSHOT = Profile(
@@ -94,6 +97,7 @@ QWEN = Profile(
     required_with_thinking=False,  # its answer: "does not support being set to required or object in thinking mode"
     top_k=True,  # its reference
     cache_marks=True,  # its documentation
+    web_search_wires=("openai-responses",),  # its documentation
     strict_tools=False,  # not verified: not seen in its reference
 )
 ZAI = Profile(

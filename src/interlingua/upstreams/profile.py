@@ -101,6 +101,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     tool_search: bool = False
     """True if the upstream supports deferred tools in Messages (`defer_loading`). If not, it receives the tools that a
     search has found; with a search that the upstream would run itself, it receives all of them."""
+    web_search_wires: tuple[str, ...] = ()
+    """Wires on which the upstream runs web searches itself, if the client has the same wire. On others the gateway runs
+    them."""
     tools_in_messages: bool = False
     """True if a system message of chat completions may declare tools. If so, tools that a search has found are declared
     after its result, and the beginning of the prompt stays the same."""

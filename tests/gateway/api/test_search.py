@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,7 @@ KEYS = ("first-key-0123456789", "second-key-0123456789")
 CONFIG = """
 upstreams:
   chat: {{url: {url}}}
-  openai: {{url: {url}, api: openai-responses}}
+  openai: {{url: {url}, api: openai-responses, profile: openai}}
 models:
   gpt-5: {{upstream: openai}}
 default: chat
@@ -70,7 +71,8 @@ def send(gateway: GatewayProcess, commands: Any, key: str = KEYS[0], **fields: A
         "max_output_tokens": 10_000,
         **fields,
     }
-    return httpx.post(f"{gateway.base}/v1/alpha/search", json=body, headers={"authorization": f"Bearer {key}"})
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    return httpx.post(f"{gateway.base}/v1/alpha/search", content=json.dumps(body), headers=headers)
 
 
 def output(gateway: GatewayProcess, commands: Any, **fields: Any) -> str:
@@ -186,6 +188,58 @@ def test_refused_requests(gateway: GatewayProcess, fields: Json, status: int) ->
     commands = fields.pop("commands", {})
     response = send(gateway, commands, **fields)
     assert (response.status_code, "error" in response.json()) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        *(
+            ({"commands": {name: operations}}, f"commands.{name}")
+            for name, operations in [
+                ("search_query", "rain"),
+                ("search_query", {"q": "rain"}),
+                ("open", 1),
+                ("time", {}),
+            ]
+        ),
+        ({"commands": {"search_query": [{"q": 1}]}}, "commands.search_query[0].q"),
+        ({"commands": {"search_query": [{"q": "rain", "domains": "x.org"}]}}, "commands.search_query[0].domains"),
+        ({"commands": {"open": [{"ref_id": "x", "lineno": "1"}]}}, "commands.open[0].lineno"),
+        ({"commands": {"time": [{"utc_offset": 10**400}]}}, "commands.time[0].utc_offset"),
+        ({"settings": []}, "settings"),
+        ({"settings": {"filters": "example.org"}}, "settings.filters"),
+        ({"settings": {"filters": {"allowed_domains": [1]}}}, "settings.filters.allowed_domains[0]"),
+        ({"settings": {"external_web_access": "no"}}, "settings.external_web_access"),
+        ({"max_output_tokens": "1000"}, "max_output_tokens"),
+        ({"max_output_tokens": "\ud800"}, None),
+        ({"max_output_tokens": -1}, "max_output_tokens"),
+        ({"max_output_tokens": 1.5}, "max_output_tokens"),
+    ],
+)
+def test_fields_of_wrong_types_are_refused(gateway: GatewayProcess, fields: Json, param: str | None) -> None:
+    response = send(gateway, fields.pop("commands", {}), **fields)
+    error = response.json()["error"]
+    assert (response.status_code, error["type"]) == (400, "invalid_request_error")
+    assert error["param"] == param
+    assert "xpected" in error["message"]
+
+
+@pytest.mark.parametrize("value", ["\x00", "\ud800", "x" * 100_000, "٣", "-"])
+@pytest.mark.parametrize(
+    ("name", "field"), [("search_query", "q"), ("open", "ref_id"), ("find", "pattern"), ("time", "utc_offset")]
+)
+def test_texts_of_any_kind_have_an_outcome(gateway: GatewayProcess, name: str, field: str, value: str) -> None:
+    assert output(gateway, {name: [{field: value}]})
+
+
+def test_huge_numbers_have_an_outcome(gateway: GatewayProcess, web: WebServer) -> None:
+    commands = {"open": [{"ref_id": f"{web.url}/rain", "lineno": 10**18}, {"ref_id": "x", "lineno": -(10**18)}]}
+    text = output(gateway, commands, input=f"Read {web.url}/rain", max_output_tokens=10**18)
+    assert "[open failed: " in text
+
+
+def test_commands_beyond_the_maximum_are_named(gateway: GatewayProcess) -> None:
+    assert "[3 more commands were not run: at most 16 in one request]" in output(gateway, {"time": [{}] * 19})
 
 
 def test_reference_cannot_be_made_for_another_page() -> None:

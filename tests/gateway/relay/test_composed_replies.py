@@ -35,6 +35,15 @@ SEARCH_TOOLS = {
     "messages": {"type": "web_search_20250305", "name": "web_search"},
     "responses": {"type": "web_search"},
 }
+_DEFERRED_TOOL: dict[str, Any] = {"name": "rain_radar", "description": "Shows rain.", "defer_loading": True}
+_SCHEMA = {"type": "object", "properties": {}}
+TOOL_SEARCHES: dict[str, list[dict[str, Any]]] = {
+    "messages": [
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        {**_DEFERRED_TOOL, "input_schema": _SCHEMA},
+    ],
+    "responses": [{"type": "tool_search"}, {"type": "function", **_DEFERRED_TOOL, "parameters": _SCHEMA}],
+}
 TRIGGER = [{"role": "user", "content": "hi"}, {"type": "compaction_trigger"}]
 
 
@@ -60,13 +69,13 @@ def post(gateway: GatewayProcess, path: str, **body: Any) -> Response:
         return Response(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
 
 
-def search(gateway: GatewayProcess, api: str, model: str, stream: bool) -> Response:
-    return post(gateway, api, model=model, stream=stream, tools=[SEARCH_TOOLS[api]], **SEARCHES[api])
+def search(gateway: GatewayProcess, api: str, model: str, stream: bool, tools: Any = None) -> Response:
+    return post(gateway, api, model=model, stream=stream, tools=tools or [SEARCH_TOOLS[api]], **SEARCHES[api])
 
 
-def add_replies(upstream: UpstreamServer, model: str) -> None:
+def add_replies(upstream: UpstreamServer, model: str, tool: str = "web_search") -> None:
     """Add a search and an answer. Together they have 30 tokens of input and 5 of output."""
-    call = up.call('{"query":"rain"}', name="web_search")
+    call = up.call('{"query":"rain"}', name=tool)
     first = up.ROLE + call + up.delta(finish="tool_calls") + usage(10, 2) + up.DONE
     upstream.add(model, *up.stream_response(first))
     upstream.add(
@@ -113,6 +122,52 @@ def test_search_is_one_request_with_the_sum_of_its_rounds(
     assert (entry["rounds"], entry["attempts"], entry["calls"]) == (2, 2, 1)
     assert (entry["tokens"]["input"], entry["tokens"]["output"]) == (30, 5)
     assert model_metrics(gateway, model) == {"ok": 1, "input": 30, "output": 5}
+    assert reply_usage(response, stream) == (30, 5)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("api", SEARCHES)
+def test_tool_search_is_one_request_with_the_sum_of_its_rounds(
+    gateway: GatewayProcess, upstream: UpstreamServer, api: str, stream: bool
+) -> None:
+    model, (search_tool, deferred_tool) = f"tools-{api}-{stream}", TOOL_SEARCHES[api]
+    add_replies(upstream, model, search_tool.get("name", "tool_search"))
+    response = search(gateway, api, model, stream, [search_tool, deferred_tool])
+    (entry,) = logged(gateway, model)
+    assert (response.status, entry["id"]) == (200, response.headers["x-interlingua-id"])
+    assert (entry["outcome"], entry["rounds"], entry["calls"]) == ("ok", 2, 1)
+    assert model_metrics(gateway, model) == {"ok": 1, "input": 30, "output": 5}
+    assert reply_usage(response, stream) == (30, 5)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_attempts_and_findings_of_all_rounds_are_those_of_the_request(upstream: UpstreamServer, stream: bool) -> None:
+    model = f"retried-{stream}"
+    config = CONFIG.format(url=upstream.url, key=KEY, limits="{}").replace("attempts: 1", "attempts: 2, backoff: 0.01")
+    failure = up.send_response("503 Service Unavailable", b"{}")
+    call = up.call('{"query":"rain"}', name="web_search")
+    calls = up.ROLE + call + up.delta(finish="tool_calls") + usage(10, 2) + up.DONE
+    upstream.add(model, failure)
+    upstream.add(model, *up.stream_response(calls))
+    upstream.add(model, failure)
+    upstream.add(model, up.chat_stream("Rain."))
+    with run_gateway(config=config) as gateway:
+        response = search(gateway, "messages", model, stream)
+        (entry,) = logged(gateway, model)
+    assert (response.status, entry["outcome"], entry["rounds"], entry["attempts"]) == (200, "ok", 2, 4)
+    assert [attempt["kind"] for attempt in entry["failed_attempts"]] == ["503", "503"]
+    assert entry["findings"]["asked-again"] == 2
+    if not stream:  # the headers of a stream are sent with its first block
+        assert response.headers["x-interlingua-failed"].endswith('reason="503";attempts=2')
+        assert "asked-again" in response.headers["x-interlingua-findings"]
+
+
+def reply_usage(response: Response, stream: bool) -> tuple[int, int]:
+    """Return the tokens in the reply: of a stream, those in its last event with a usage."""
+    events = [json.loads(line[6:]) for line in response.body.decode().splitlines() if line.startswith("data: {")]
+    bodies = [event.get("response", event) for event in events] if stream else [json.loads(response.body)]
+    tokens = [body["usage"] for body in bodies if body.get("usage")][-1]
+    return tokens["input_tokens"], tokens["output_tokens"]
 
 
 @pytest.mark.parametrize("path", ["responses", "responses/compact"])

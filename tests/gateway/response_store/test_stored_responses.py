@@ -156,6 +156,31 @@ def test_only_what_the_model_gets_counts_for_the_maximum_size(
     assert caught.value.status_code == 413
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"stream": True},
+        {"background": True},
+        {"tools": [{"type": "web_search"}]},
+        {"input": [{"role": "user", "content": "x" * 12_000}, {"type": "compaction_trigger"}]},
+        {"path": "/responses/compact"},
+    ],
+    ids=["whole", "stream", "background", "search", "trigger", "compact"],
+)
+def test_too_long_conversation_is_an_error_that_says_what_to_do(
+    small_gateway: GatewayProcess, upstream: UpstreamServer, fields: dict[str, Any]
+) -> None:
+    client = client_of(small_gateway)
+    upstream.add("long", reply("x"))
+    previous = client.responses.create(model="long", input="a" * 12_000)
+    body = {"model": "long", "input": "b" * 12_000, "previous_response_id": previous.id, **fields}
+    with pytest.raises(openai.APIStatusError, match=r"limits\.body") as caught:
+        client.post(body.pop("path", "/responses"), body=body, cast_to=object)
+    assert caught.value.status_code == 413
+    assert "start a new conversation" in caught.value.message
+
+
 def test_item_counts_as_often_as_it_is_referred_to(small_gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     upstream.add("repeated", reply("x" * 3000))
     upstream.add("repeated", reply("x"))

@@ -1,7 +1,8 @@
 """Web search outside of a reply: the commands of Codex's own search tool, `POST /v1/alpha/search`.
 
 Codex offers the model one tool with many commands, and sends them here. It ends the turn at any error status, so the
-outcome of each command is a text for the model, also if the command fails or is not available.
+outcome of each command is a text for the model, also if the command fails or is not available. Only fields of a wrong
+type, which Codex never sends, are an error.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -25,6 +27,7 @@ from interlingua.errors import BadRequest
 from interlingua.gateway.http.memory_budget import decoded_size
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.routing.routes import Route
+from interlingua.gateway.server_tools.request_tools import runs_web_search
 from interlingua.gateway.server_tools.server_tool import UNAVAILABLE, Json, Outcome, Page
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.server_tools.web_search import DomainFilter
@@ -34,6 +37,8 @@ from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
 __all__ = ["PageReferences", "SearchEndpoint"]
+
+T = TypeVar("T")
 
 MAX_COMMANDS = 16
 """Commands of one request that are run."""
@@ -45,6 +50,7 @@ MAX_FORWARDED_BYTES = 4 * 1024 * 1024
 FORWARD_TIMEOUT_SECONDS = 120.0
 REFERENCE_PURPOSE = b"references of found pages"
 SIGNATURE_CHARS = 12
+MORE_COMMANDS = "[{} more commands were not run: at most {} in one request]"
 _UTC_OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>0?[0-9]|1[0-4])(?::?(?P<minutes>[0-5][0-9]))?", re.ASCII)
 
 
@@ -77,6 +83,45 @@ class PageReferences:
 def _encode(text: str) -> bytes:
     """Return the bytes of a text that may contain unpaired surrogates, as models write them."""
     return text.encode("utf-8", "surrogatepass")
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    q: str = ""
+    domains: list[str] | None = None
+
+
+class PagePlace(msgspec.Struct, frozen=True):
+    """Page to open or to search."""
+
+    ref_id: str = ""
+    lineno: int | None = None
+    """First line to return."""
+    pattern: str = ""
+    """Text to find."""
+
+
+class TimeZone(msgspec.Struct, frozen=True):
+    utc_offset: str | None = None
+
+
+class Filters(msgspec.Struct, frozen=True):
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+
+
+class SessionSettings(msgspec.Struct, frozen=True):
+    filters: Filters | None = None
+    external_web_access: bool | None = None
+    search_context_size: str | None = None
+    user_location: dict[str, Any] | None = None
+
+
+class SearchRequest(msgspec.Struct, frozen=True):
+    """Fields of a request that have a type."""
+
+    commands: dict[str, Any] | None = None
+    settings: SessionSettings | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class CommandOutcome(msgspec.Struct, frozen=True):
@@ -116,12 +161,12 @@ class SearchEndpoint:
         return web.Response(body=reply, content_type="application/json")
 
     def _upstream_with_search(self, model: Any) -> Route | None:
-        """Return the route to an upstream that may search itself; None if the gateway searches."""
+        """Return the route to an upstream that searches itself; None if the gateway searches."""
         config = self._gateway.config
         if config.settings.web_search.engine != "off" or not isinstance(model, str):
             return None
         route = config.routes.find(model)[0]
-        return route if route.upstream.api == self._wire else None
+        return route if route.upstream.api == self._wire and runs_web_search(self._wire, route.profile) else None
 
     async def _forward(self, body: bytes, route: Route, request: web.Request) -> bytes:
         """Send the request to an upstream, and return its reply. Raises UpstreamFailed."""
@@ -140,14 +185,11 @@ class SearchEndpoint:
             ) from None
 
     async def _run(self, body: Json, references: PageReferences) -> Json:
-        commands = body.get("commands")
-        if commands is not None and not isinstance(commands, dict):
-            raise BadRequest("commands", "expected an object")
+        request = _read(body, SearchRequest)
         runner = _CommandRunner(self._web_access(body), body, references)
-        outcomes = await asyncio.gather(*runner.start(as_dict(commands)))
+        outcomes = await asyncio.gather(*runner.start(request.commands or {}))
         text = "\n\n".join(outcome.text for outcome in outcomes) or "[no command]"
-        max_tokens = body.get("max_output_tokens")
-        max_chars = CHARS_PER_TOKEN * max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else MAX_OUTPUT_CHARS
+        max_chars = CHARS_PER_TOKEN * (request.max_output_tokens or MAX_OUTPUT_CHARS)
         results = [_result_object(page, references) for outcome in outcomes for page in outcome.pages]
         return {"encrypted_output": None, "output": text[: min(max_chars, MAX_OUTPUT_CHARS)], "results": results}
 
@@ -182,23 +224,33 @@ class _CommandRunner:
         self._may_open = settings.get("external_web_access") is not False
 
     def start(self, commands: Json) -> list[Awaitable[CommandOutcome]]:
-        """Return the outcomes of all commands, in the order of the request."""
-        runners: dict[str, Callable[[Json], Awaitable[CommandOutcome]]] = {
-            "search_query": self._search,
-            "open": self._open,
-            "find": self._find,
-            "time": _tell_time,
-        }
-        started: list[Awaitable[CommandOutcome]] = []
-        for name, operations in commands.items():
-            run = runners.get(name)
-            for operation in map(as_dict, as_list(operations)):
-                if len(started) < MAX_COMMANDS:
-                    started.append(run(operation) if run is not None else _refuse(name))
+        """Return the outcomes of all commands, in the order of the request.
+
+        Raises:
+            BadRequest: A command has a field of a wrong type.
+        """
+        pending = [start for name, operations in commands.items() for start in self._read_command(name, operations)]
+        started = [start() for start in pending[:MAX_COMMANDS]]
+        if left_out := len(pending) - len(started):
+            started.append(_state(MORE_COMMANDS.format(left_out, MAX_COMMANDS)))
         return started
 
-    async def _search(self, operation: Json) -> CommandOutcome:
-        query, wanted = str(operation.get("q") or ""), DomainFilter.read({"allowed_domains": operation.get("domains")})
+    def _read_command(self, name: str, operations: Any) -> list[Callable[[], Awaitable[CommandOutcome]]]:
+        """Return the functions that run the operations of a command."""
+        path = f"commands.{name}"
+        match name:
+            case "search_query":
+                return [partial(self._search, query) for query in _read_list(operations, SearchQuery, path)]
+            case "open" | "find":
+                run = self._open if name == "open" else self._find
+                return [partial(run, place) for place in _read_list(operations, PagePlace, path)]
+            case "time":
+                return [partial(_tell_time, zone) for zone in _read_list(operations, TimeZone, path)]
+            case _:
+                return [partial(_state, f"[{name} is not available on this server]")] * len(as_list(operations))
+
+    async def _search(self, search: SearchQuery) -> CommandOutcome:
+        query, wanted = search.q, DomainFilter.read({"allowed_domains": search.domains})
         outcome = await self._access.search_tool("search_query", self._settings).run({"query": query})
         title = f"# Results of the search: {query}"
         if outcome.error:
@@ -210,28 +262,28 @@ class _CommandRunner:
         reference = f"ref_id: {self._references.write(page.url)}"
         return "\n".join(filter(None, (f"## {page.title}", page.url, reference, page.age, page.text)))
 
-    async def _open(self, operation: Json) -> CommandOutcome:
-        url, outcome = await self._fetch(operation)
+    async def _open(self, place: PagePlace) -> CommandOutcome:
+        url, outcome = await self._fetch(place.ref_id)
         if outcome.error:
             return CommandOutcome(f"# {url}\n\n{_describe_error('open', outcome.error)}")
-        (page,), line = outcome.pages, operation.get("lineno")
-        first = max(line, 1) if isinstance(line, int) else 1
+        (page,), first = outcome.pages, place.lineno or 1
         lines = [f"L{number}: {text}" for number, text in _numbered_lines(page) if number >= first]
         return CommandOutcome("\n".join([self._describe(_without_text(page)), "", *lines]), [page])
 
-    async def _find(self, operation: Json) -> CommandOutcome:
-        pattern = str(operation.get("pattern") or "")
-        url, outcome = await self._fetch(operation)
+    async def _find(self, place: PagePlace) -> CommandOutcome:
+        url, outcome = await self._fetch(place.ref_id)
         if outcome.error:
             return CommandOutcome(f"# {url}\n\n{_describe_error('find', outcome.error)}")
-        (page,), wanted = outcome.pages, pattern.lower()
+        (page,), wanted = outcome.pages, place.pattern.lower()
         lines = [f"L{number}: {text}" for number, text in _numbered_lines(page) if wanted in text.lower()]
         found = "\n".join(lines[:MAX_FOUND_LINES]) or "none"
-        return CommandOutcome(f"{self._describe(_without_text(page))}\n\nLines with {pattern!r}:\n{found}", [page])
+        return CommandOutcome(
+            f"{self._describe(_without_text(page))}\n\nLines with {place.pattern!r}:\n{found}", [page]
+        )
 
-    async def _fetch(self, operation: Json) -> tuple[str, Outcome]:
+    async def _fetch(self, reference: str) -> tuple[str, Outcome]:
         """Fetch the page that a command names. Returns its URL, and the outcome."""
-        url, is_found = self._references.read(str(operation.get("ref_id") or ""))
+        url, is_found = self._references.read(reference)
         if not self._may_open:
             return url, Outcome(error="external_web_access is false: only searches are allowed")
         if is_found:
@@ -252,18 +304,33 @@ def _describe_error(command: str, error: str) -> str:
     return f"[{command} failed: {explanation}]"
 
 
-async def _refuse(name: str) -> CommandOutcome:
-    return CommandOutcome(f"[{name} is not available on this server]")
+async def _state(text: str) -> CommandOutcome:
+    return CommandOutcome(text)
 
 
-async def _tell_time(operation: Json) -> CommandOutcome:
-    offset = str(operation.get("utc_offset") or "+00:00")
+async def _tell_time(zone: TimeZone) -> CommandOutcome:
+    offset = zone.utc_offset or "+00:00"
     match = _UTC_OFFSET.fullmatch(offset)
     if match is None:
         return CommandOutcome(f"[time failed: {offset[:20]!r} is no UTC offset such as +03:00]")
     difference = timedelta(hours=int(match["hours"]), minutes=int(match["minutes"] or 0))
     now = datetime.now(UTC) + (-difference if match["sign"] == "-" else difference)
     return CommandOutcome(f"The time at UTC{offset} is {now:%Y-%m-%d %H:%M:%S}.")
+
+
+def _read(value: Any, type_: type[T], path: str = "") -> T:
+    """Return the value with its type. Raises BadRequest."""
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        raise BadRequest((path + place.rstrip("`")).lstrip("."), problem) from None
+    except UnicodeEncodeError:  # msgspec tries to convert such a text to the type
+        raise BadRequest(path, "a text with an unpaired surrogate, where another type is expected") from None
+
+
+def _read_list(value: Any, item_type: type[T], path: str) -> list[T]:
+    return _read([] if value is None else value, list[item_type], path)  # type: ignore[valid-type]
 
 
 def _result_object(page: Page, references: PageReferences) -> dict[str, Any]:

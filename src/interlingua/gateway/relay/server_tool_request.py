@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from interlingua.common.jsontext.value_count import has_at_most_values
+from interlingua.events import Finding
 from interlingua.gateway.http.field_origins import Origins
 from interlingua.gateway.http.memory_budget import MemoryShare
 from interlingua.gateway.http.sealed_values import SealedValues
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.server_tools.request_tools import (
@@ -15,8 +17,11 @@ from interlingua.gateway.server_tools.request_tools import (
     has_server_tools,
     may_be_server_tools,
     may_have_server_calls,
+    may_have_web_calls,
     reports_missing_search,
-    runs_server_tools,
+    runs_tool_search,
+    runs_web_search,
+    without_web_search,
 )
 from interlingua.gateway.server_tools.server_tool import ServerTool
 from interlingua.gateway.server_tools.web_access import WebAccess
@@ -24,9 +29,10 @@ from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.state import GatewayState
 from interlingua.translation.undecoded_request import TOOLS
 from interlingua.upstreams.profile import Profile
-from interlingua.upstreams.server_detection import MODEL_SERVERS
 
 __all__ = ["convert_earlier_calls", "find_tools_to_run"]
+
+NO_SEARCH = "web_search: not offered, because the gateway has no search engine, and the upstream is not known to search"
 
 
 async def convert_earlier_calls(
@@ -45,8 +51,12 @@ async def convert_earlier_calls(
     cassettes = gateway.cassettes
     if cassettes is not None and cassettes.is_same_wire(wire):  # requests are compared with those that were recorded
         return Origins()
-    if route.upstream.api == wire and runs_server_tools(wire, await _profile(gateway, client_request, route)):
-        return Origins()
+    if route.upstream.api == wire:
+        profile = await _profile(gateway, client_request, route)
+        if runs_web_search(wire, profile):
+            return Origins()
+        if runs_tool_search(wire, profile) and not may_have_web_calls(wire, body):
+            return Origins()
     decoded = await body.decode_in_thread(client_id, gateway.work_threads, memory)
     seals = SealedValues(client_request.seal_key, max_seal_bytes)
     converted = await gateway.work_threads.run(
@@ -60,19 +70,22 @@ async def convert_earlier_calls(
 
 
 async def find_tools_to_run(
-    gateway: GatewayState, settings: Settings, client_request: ClientRequest, route: Route, exchange_id: str
+    gateway: GatewayState, settings: Settings, client_request: ClientRequest, route: Route, exchange: ExchangeRecord
 ) -> dict[str, ServerTool]:
-    """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself."""
+    """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself.
+
+    A web search that nobody can run is removed from the request, if its API has no error for that.
+    """
     undecoded, wire = client_request.body.undecoded, client_request.wire
     encoded = undecoded.encoded(TOOLS) if undecoded is not None else b""
     if undecoded is not None and not _may_have_server_tools(gateway, client_request, encoded):
         return {}
-    is_search_reported = reports_missing_search(wire)
-    if route.upstream.api == wire:
+    is_same_wire, is_tool_search_left = route.upstream.api == wire, False
+    if is_same_wire:
         profile = await _profile(gateway, client_request, route)
-        if runs_server_tools(wire, profile):
+        is_tool_search_left = runs_tool_search(wire, profile)
+        if runs_web_search(wire, profile):
             return {}
-        is_search_reported &= profile.name in MODEL_SERVERS  # a provider may search itself
     if undecoded is None:
         tools = client_request.body.decode().get(TOOLS)
     elif not has_at_most_values(encoded, settings.limits.values):
@@ -83,9 +96,24 @@ async def find_tools_to_run(
             tools = await gateway.work_threads.run(client_id, len(encoded), share_tools, client_id, encoded)
         except (ValueError, RecursionError):
             return {}  # the same
-    is_offered = settings.web_search.engine != "off" or is_search_reported
-    web_access = _web_access(gateway, settings, client_request, exchange_id) if is_offered else None
-    return find_server_tools(wire, tools, web_access)
+    is_offered = settings.web_search.engine != "off" or reports_missing_search(wire)
+    if is_same_wire and not is_offered:
+        _drop_web_search(gateway, client_request, exchange)
+    web_access = _web_access(gateway, settings, client_request, exchange.id) if is_offered else None
+    found = find_server_tools(wire, tools, web_access)
+    return {name: tool for name, tool in found.items() if not (is_tool_search_left and tool.kind == "tool_search")}
+
+
+def _drop_web_search(gateway: GatewayState, client_request: ClientRequest, exchange: ExchangeRecord) -> None:
+    """Remove the web search from a request to an upstream of its own API. Other APIs have none."""
+    cassettes = gateway.cassettes
+    if cassettes is not None and cassettes.is_same_wire(client_request.wire):  # the request is the key of its recording
+        return
+    body = client_request.body.decode()
+    changed = without_web_search(body)
+    if changed != body:
+        client_request.body.replace(changed)
+        exchange.findings.append(Finding("hosted-tool", NO_SEARCH, "tools"))
 
 
 def _may_have_server_tools(gateway: GatewayState, client_request: ClientRequest, encoded: bytes) -> bool:

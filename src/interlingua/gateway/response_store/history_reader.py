@@ -197,7 +197,8 @@ class HistoryReader:
         """Return the size of a request of this size with these pieces of JSON. Raises TooLarge."""
         size += sum(map(len, pieces))
         if size > (limit := self._limits.body):
-            raise TooLarge(f"the request with what it continues is larger than {limit:,} bytes (limits.body)")
+            problem = f"the request with what it continues is larger than {limit:,} bytes (limits.body)"
+            raise TooLarge(problem, "start a new conversation, compact it earlier, or increase limits.body")
         values = self._limits.values
         if not await self._run(size, lambda: has_at_most_values(b",".join(pieces), values)):
             problem = f"what the request continues has more than {values:,} JSON values"

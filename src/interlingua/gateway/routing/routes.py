@@ -288,7 +288,10 @@ def _upstream_profile(name: str, upstream: Upstream) -> Profile:
         profile = profile_for_url(upstream.url) if upstream.profile == "auto" else get_profile(upstream.profile)
     except UnknownUpstream as error:
         raise BadSetting(("upstreams", name, "profile"), str(error), error.hint) from error
-    return profile if upstream.ids == "auto" else msgspec.structs.replace(profile, ids=upstream.ids, settled=("ids",))
+    changes: dict[str, Any] = {} if upstream.ids == "auto" else {"ids": upstream.ids}
+    if upstream.server_tools == "upstream":
+        changes |= {"web_search_wires": (upstream.api,), "tool_search": True}
+    return msgspec.structs.replace(profile, **changes, settled=tuple(changes)) if changes else profile
 
 
 def _model_profile(profile: Profile, model: Model) -> Profile:

@@ -22,9 +22,12 @@ __all__ = [
     "has_server_tools",
     "may_be_server_tools",
     "may_have_server_calls",
+    "may_have_web_calls",
     "reports_missing_search",
-    "runs_server_tools",
+    "runs_tool_search",
+    "runs_web_search",
     "start_rounds",
+    "without_web_search",
 ]
 
 MESSAGES, RESPONSES = "anthropic-messages", "openai-responses"
@@ -53,6 +56,11 @@ def find_server_tools(wire: str, tools: Any, web: WebAccess | None) -> dict[str,
 def may_have_server_calls(wire: str, body: RequestBody) -> bool:
     """Return whether it is worth decoding this request to look for calls of server-run tools in its conversation."""
     return wire in _CALL_TYPES and body.may_contain(_CALL_TYPES[wire])
+
+
+def may_have_web_calls(wire: str, body: RequestBody) -> bool:
+    """Return whether some of these calls may be web searches or fetched pages, and not only tool searches."""
+    return wire != MESSAGES or body.may_contain(b'"web_search') or body.may_contain(b'"web_fetch')
 
 
 def convert_server_calls(wire: str, body: Json, seals: SealedValues) -> tuple[Json, Origins] | None:
@@ -90,9 +98,29 @@ def reports_missing_search(wire: str) -> bool:
     return wire == MESSAGES
 
 
-def runs_server_tools(wire: str, profile: Profile) -> bool:
-    """Return whether an upstream of the client's own API runs such tools itself, or may do so."""
+def runs_tool_search(wire: str, profile: Profile) -> bool:
+    """Return whether an upstream of the client's own API runs the tool search of that API, or may do so."""
     return wire == RESPONSES or profile.name == UNKNOWN or profile.tool_search
+
+
+def runs_web_search(wire: str, profile: Profile) -> bool:
+    """Return whether an upstream of the client's own API runs the web search of that API."""
+    return wire in profile.web_search_wires
+
+
+def without_web_search(body: Json) -> Json:
+    """Return a request of the Responses API that offers no web search."""
+    changed = {**body, "tools": _without_searches(body.get("tools"))}
+    choice = as_dict(body.get("tool_choice"))
+    if choice.get("type") == responses_rounds.ALLOWED_TOOLS:
+        changed["tool_choice"] = {**choice, "tools": _without_searches(choice.get("tools"))}
+    if responses_rounds.is_web_search(choice) or as_dict(changed.get("tool_choice")).get("tools") == []:
+        del changed["tool_choice"]
+    return changed
+
+
+def _without_searches(tools: Any) -> list[Any]:
+    return [tool for tool in as_list(tools) if not responses_rounds.is_web_search(as_dict(tool))]
 
 
 def start_rounds(

@@ -27,12 +27,14 @@ from interlingua.gateway.server_tools.tool_search import ToolSearch
 from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.wires.streaming.sse import encode_event
 
-__all__ = ["ResponsesRounds", "find_server_tools"]
+__all__ = ["ALLOWED_TOOLS", "ResponsesRounds", "find_server_tools", "is_web_search"]
 
 _OPENING_TYPES = ("response.created", "response.in_progress", "response.queued")
 _FAILED_TYPES = ("response.failed", "error")
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 MAX_TOOL_CALLS = "max_tool_calls"
+ALLOWED_TOOLS = "allowed_tools"
+"""Type of a tool choice that names several tools."""
 _ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
@@ -42,14 +44,15 @@ def find_server_tools(tools: list[Json], web: WebAccess | None) -> dict[str, Ser
     found: dict[str, ServerTool] = {}
     if any(tool.get("type") == TOOL_SEARCH and not is_client_search(tool) for tool in tools):
         found[TOOL_SEARCH] = ToolSearch(TOOL_SEARCH, _deferred_tools(tools))
-    search = next((tool for tool in tools if _is_web_search(tool)), None)
+    search = next((tool for tool in tools if is_web_search(tool)), None)
     if web is not None and search is not None:
         found[WEB_SEARCH] = web.search_tool(WEB_SEARCH, search)
     return found
 
 
-def _is_web_search(definition: Json) -> bool:
-    """Return whether this is a web search, in any version: `web_search`, `web_search_preview`, with a date."""
+def is_web_search(definition: Json) -> bool:
+    """Return whether this is a web search, or the choice of one, in any version: `web_search`, `web_search_preview`,
+    with a date."""
     return str(definition.get("type")).startswith(WEB_SEARCH)
 
 
@@ -107,12 +110,14 @@ class ResponsesRounds:
         choice = request.get("tool_choice")
         if self._first_index and (choice == "required" or isinstance(choice, dict)):
             request["tool_choice"] = "auto"
+        elif WEB_SEARCH in self._tools and isinstance(choice, dict):
+            request["tool_choice"] = _choice_for_model(choice)
         return request
 
     # ── the request for the model ─────────────────────────────────────────────────────────────────────────────────
 
     def _tool_for_model(self, definition: Json) -> Json:
-        if WEB_SEARCH in self._tools and _is_web_search(definition):
+        if WEB_SEARCH in self._tools and is_web_search(definition):
             search = self._tools[WEB_SEARCH]
             function = {"type": "function", "name": search.name, "description": search.description}
             return {**function, "parameters": search.parameters, "strict": False}
@@ -311,6 +316,15 @@ class ResponsesRounds:
         event = {**event, "sequence_number": self._sequence_number}
         self._sequence_number += 1
         return encode_event(encode_json(event), str(event.get("type") or ""))
+
+
+def _choice_for_model(choice: Json) -> Json:
+    """Return the tool choice with the function in the place of the web search."""
+    if is_web_search(choice):
+        return {"type": "function", "name": WEB_SEARCH}
+    if choice.get("type") != ALLOWED_TOOLS:
+        return choice
+    return {**choice, "tools": [_choice_for_model(as_dict(tool)) for tool in as_list(choice.get("tools"))]}
 
 
 def _max_calls(body: Mapping[str, Any]) -> int:

@@ -112,6 +112,11 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ids: Literal["auto", "any", "functions", "nine"] = "auto"
     """Format of tool call ids in the conversation history that the upstream accepts. auto: as in the profile; any: ids
     are sent unchanged; functions: functions.NAME:N, as for Kimi; nine: nine letters and digits, as for Mistral."""
+    server_tools: Literal["auto", "upstream"] = "auto"
+    """Who runs web search, web fetch and tool search, which a client leaves to the server, if this upstream has the
+    client's API. auto: the gateway, unless the profile states that the upstream does; a tool search is left to an
+    unknown upstream, too. upstream: the upstream, which gets these tools unchanged. Upstreams of other APIs never get
+    them."""
     count_tokens: Literal["auto", "upstream", "estimate"] = "auto"
     """Source of the result when a client requests a token count. upstream: the gateway sends a token count request to
     the upstream if the API has an endpoint for it, and estimates if that fails. estimate: the gateway always estimates.
