@@ -15,7 +15,10 @@ pytest.register_assert_rewrite("tests.support.client_loops")  # so that it tells
 
 from tests.support.budget import PROFILE, examples  # noqa: E402
 from tests.support.client_loops import GatewaySession, block_external_connections, demo_gateway  # noqa: E402
+from tests.support.signals import handle_ignored_signals  # noqa: E402
 from tests.support.upstream_server import UpstreamServer  # noqa: E402
+
+handle_ignored_signals()
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.
