@@ -239,6 +239,13 @@ def test_table_of_a_narrow_terminal_has_fewer_columns(
     assert second_line.endswith("req_1")
 
 
+def test_column_is_shortened_only_as_far_as_the_columns_that_are_left_require(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "terminal_width", lambda: 22)
+    row = ("12:00", "demo/kimi_k2", "12345")
+    text = table.format_table(("time", "model", "calls"), [row], shortened="model", optional=("calls",))
+    assert text == "time   model\n12:00  demo/kimi_k2\n"
+
+
 RECORDED_LINES = (
     '{"dialect": "kimi_k2", "text": "", "calls": [{"name": "ls", "arguments": {"path": "a folder with a long name"}}]}',
     "no JSON",
