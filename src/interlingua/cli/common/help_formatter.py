@@ -61,7 +61,8 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 def _wrap_lines(lines: list[str], width: int) -> Iterator[str]:
     is_example = False
     for block in _split_blocks(lines):
-        is_example = block[0] != "" and (is_example or block[0] == "examples:")
+        if block[0] and not _indent(block[0]):
+            is_example = block[0] == "examples:"
         if all(len(line) <= width for line in block):
             yield from block
         elif is_example and gap_end(block[0]) is None:
