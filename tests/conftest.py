@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def demo() -> Iterator[tuple[str, Path]]:
 
 @pytest.fixture
 def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewaySession]:
-    """What one client says to it, and to nobody else."""
+    """A session of one client with it; connections elsewhere are blocked."""
     with block_external_connections(monkeypatch):
         yield GatewaySession(*demo)
 

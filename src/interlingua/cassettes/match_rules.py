@@ -32,7 +32,7 @@ UNCOUNTED_FIELDS = frozenset(
 )
 """Fields of request bodies that do not change what the model is asked."""
 _CONTEXT_BLOCK = re.compile(r"<(system-reminder|env|environment_context)>.*?</\1>", re.DOTALL)
-"""What agents add to a user's message about their environment. It states the date, as system prompts do."""
+"""Text that agents add to a user's message about their environment. It states the date, as system prompts do."""
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DATE = (
     r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?"

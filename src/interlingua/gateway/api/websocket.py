@@ -143,7 +143,7 @@ class _Turn(msgspec.Struct, frozen=True, kw_only=True):
     encoded: bytes
     """The body as JSON."""
     conversation: _Conversation
-    """What its response continues, with its own input."""
+    """The conversation that its response continues, with its own input."""
     echo: Json
     """Fields of the client's request that the body lacks or changes."""
     origins: Origins
