@@ -49,9 +49,10 @@ def completion_scripts() -> dict[Path, str]:
     scripts = {}
     for shell, name in SCRIPT_NAMES.items():
         parser = build_parser()
-        for command in _all_parsers(parser):
+        for command in list(_all_parsers(parser)):  # all of them are loaded before their descriptions are changed
             for action in command._actions:
                 _describe_values(action)
+                _describe_commands(action)
         text = shtab.complete(parser, shell=shell, root_prefix="interlingua")
         scripts[SCRIPT_FOLDER / name] = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     return scripts
@@ -66,6 +67,13 @@ def _all_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentP
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 yield from _all_parsers(command)
+
+
+def _describe_commands(action: argparse.Action) -> None:
+    """Describe commands by their line in the help: shtab takes the first line of descriptions, half a sentence."""
+    if isinstance(action, argparse._SubParsersAction):
+        for command in action._choices_actions:
+            action.choices[command.dest].description = command.help
 
 
 def _describe_values(action: argparse.Action) -> None:

@@ -45,7 +45,7 @@ BASE: dict[str, Json] = {
 
 
 class Outcome(NamedTuple):
-    """What becomes of a setting on another wire."""
+    """Result of a setting on another wire."""
 
     written: dict[str, Any]
     """Fields of the upstream's request that the setting adds or changes, by path."""

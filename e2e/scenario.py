@@ -26,7 +26,7 @@ IMAGE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z
 
 
 class Evidence(Struct, frozen=True):
-    """What a run has left behind."""
+    """Files and captures that a run has left behind."""
 
     token: str
     """Random text of the run. It is in the prompt."""
@@ -41,7 +41,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Name on the command line; empty for the task of most runs."""
     title: str = ""
-    """What it shows, for the table."""
+    """The behaviour that it shows, for the table."""
     prompt: Callable[[Client, str, Path], str]
     """Returns the prompt for a client, in the language of the demo model: with the token, and the working directory."""
     find_problem: Callable[[Evidence], str]

@@ -33,7 +33,7 @@ SAMPLE_TEXT, SAMPLE_ID = "sample", "call_0"
 
 @dataclass
 class Outcome:
-    """What was read from the replies under one grammar."""
+    """Counts of the replies under one grammar, and of their calls."""
 
     engine: str
     dialect: str

@@ -87,7 +87,7 @@ STREAMED = ("token", "several", "once")
 
 @dataclass
 class Outcome:
-    """How one pair of parsers read one text."""
+    """Replies of one pair of parsers for one text."""
 
     case: Case
     whole: dict[str, Any]

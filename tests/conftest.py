@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ pytest.register_assert_rewrite("tests.support.client_loops")  # so that it tells
 
 from tests.support.budget import PROFILE, examples  # noqa: E402
 from tests.support.client_loops import GatewaySession, block_external_connections, demo_gateway  # noqa: E402
+from tests.support.signals import handle_ignored_signals  # noqa: E402
 from tests.support.upstream_server import UpstreamServer  # noqa: E402
+
+handle_ignored_signals()
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.
@@ -71,7 +74,7 @@ def demo() -> Iterator[tuple[str, Path]]:
 
 @pytest.fixture
 def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewaySession]:
-    """What one client says to it, and to nobody else."""
+    """A session of one client with it; connections elsewhere are blocked."""
     with block_external_connections(monkeypatch):
         yield GatewaySession(*demo)
 

@@ -39,7 +39,7 @@ MIN_ARGUMENT_EVENTS = 5
 
 @dataclass(frozen=True)
 class Fact:
-    """What a gateway can do, and how that was established: keys of `SOURCES`, or "" if it was not found."""
+    """Feature of a gateway, and how it was established: keys of `SOURCES`, or "" if it was not found."""
 
     text: str
     sources: str = ""
@@ -290,4 +290,4 @@ NOTES: dict[tuple[str, str], Fact] = {
     (TOKEN_COUNT, "LiteLLM"): Fact("asks an upstream of type `openai`; with other types its own count", "s"),
     (TOKEN_COUNT, "agentic-api"): Fact("forwarded to the upstream's own", "d"),
 }
-"""What is known beyond an attempt, by title and gateway."""
+"""Facts that no attempt shows, by title and gateway."""

@@ -10,9 +10,9 @@ END = 256
 """The token after the bytes: the end of the reply."""
 PLAIN_BYTES = b'abcdefghijklmnop 0123456789"\\\n}{[],:'
 BEGIN_MARKER, GO_ON_WITH_MARKER, PLAIN, STOP = 4.5, 7.0, 3.0, 3.0
-"""What the habits add to the logits of random weights."""
+"""Amount that the habits add to the logits of random weights."""
 BEGIN_ENDING, GO_ON_WITH_ENDING = 0.03, 0.2
-"""What they add for each token of the reply so far."""
+"""Amount that they add for each token of the reply so far."""
 
 
 class Habits:
@@ -31,9 +31,9 @@ class Habits:
         states = sorted({b"", *(marker[:length] for marker in self._markers for length in range(len(marker)))})
         numbers = {state: number for number, state in enumerate(states)}
         self.bonus = [self._bonus_of(state) for state in states]
-        """What each state adds to the logits."""
+        """Amount that each state adds to the logits."""
         self.impatience = [self._impatience_of(state) for state in states]
-        """What it adds for each token of the reply so far."""
+        """Amount that it adds for each token of the reply so far."""
         self.next_state = [[_follow(state, token, numbers) for token in range(vocabulary_size)] for state in states]
 
     def _bonus_of(self, state: bytes) -> list[float]:

@@ -66,7 +66,7 @@ MARKER_ROLES: dict[MarkerRole, str] = {
 """The role of a marker in the dialect. A closer outside a call is a closer, too; a finding reports that it is stray."""
 
 HoldReason: TypeAlias = Literal[
-    "whitespace", "marker", "call", "tentative", "name", "value", "value-end", "not-offered", "whole", "queue"
+    "whitespace", "marker", "call", "tentative", "name", "param", "value", "value-end", "not-offered", "whole", "queue"
 ]
 HOLD_REASONS: dict[HoldReason, str] = {
     "whitespace": "whitespace may belong to a marker",
@@ -74,6 +74,7 @@ HOLD_REASONS: dict[HoldReason, str] = {
     "call": "may become a call",
     "tentative": "may become a call, which is sent when it is complete",
     "name": "arguments of a call whose name is not known yet",
+    "param": "a param is sent with its value",
     "value": "a value is sent when its end is known",
     "value-end": "may end a value, or be quoted in it",
     "not-offered": "no call of an offered tool: sent as text at its end",

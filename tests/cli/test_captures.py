@@ -226,6 +226,12 @@ def test_show_capture(folder: Path) -> None:
     assert run_in(folder.parent, "captures", "show").stdout.splitlines()[0] == "id         req_bbbb33"
 
 
+def test_next_command_of_a_capture_outside_the_usual_folder_names_the_file(folder: Path, tmp_path: Path) -> None:
+    file = next(folder.glob("*req_bbbb33*"))
+    text = run_in(tmp_path, "captures", "show", str(file)).stdout
+    assert text.endswith(f"next: interlingua translate --explain {file}\n")
+
+
 def test_recorded_bytes_are_printed_unchanged(folder: Path, capture: Path) -> None:
     lines = [json.loads(line) for line in capture.read_text().splitlines()]
     for option, kind in (

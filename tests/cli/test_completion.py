@@ -34,6 +34,13 @@ def test_scripts_are_generated() -> None:
         assert path.read_text("utf-8") == text, f"{path.name} is not up to date: run make docs"
 
 
+def test_commands_are_described_by_their_line_in_the_help() -> None:
+    for shell in ("fish", "zsh"):
+        assert "say what a kind of finding means, and what to do about it'" in completion_script(shell).read_text(
+            "utf-8"
+        )
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_is_printed(capsys: pytest.CaptureFixture[str], shell: str) -> None:
     assert main(["completion", shell]) == 0

@@ -1,4 +1,4 @@
-"""What `dialects draft` takes: templates in every file that models come with, and recorded replies of any form."""
+"""Sources of `dialects draft`: templates in every file that models come with, and recorded replies of any form."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,11 @@ def all_commands() -> Iterator[CommandParser]:
 # ── width ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def is_command_part(line: str) -> bool:
+    """Return whether a line is one word, or an option and its value, quoted or not."""
+    return re.fullmatch(r" *(-\S+ )?('[^']*'|\S+)( \\)?", line) is not None
+
+
 @pytest.mark.parametrize("width", [80, 60])
 def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -50,7 +56,7 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> 
         text = parser.format_help()
         words = set(text.split())
         for line in text.splitlines():
-            assert len(line) <= width or len(line.split()) == 1, f"{parser.prog}: {line}"
+            assert len(line) <= width or is_command_part(line), f"{parser.prog}: {line}"
             assert not re.search(r"[a-z]-$", line), f"{parser.prog}: a word is broken: {line}"
         assert not {"--upstream-", "openai-", "anthropic-"} & words
 
@@ -72,8 +78,57 @@ def test_help_is_the_same_for_all_widths(monkeypatch: pytest.MonkeyPatch) -> Non
     texts = []
     for width in ("50", "80", "100"):
         monkeypatch.setenv("COLUMNS", width)
-        texts.append([" ".join(parser.format_help().split()) for parser in all_commands()])
+        texts.append([" ".join(parser.format_help().replace(" \\\n", "\n").split()) for parser in all_commands()])
     assert texts[0] == texts[1] == texts[2]
+
+
+def test_paragraphs_of_help_are_wrapped_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, long and short lines alternate in a narrow terminal."""
+    width = 60
+    monkeypatch.setenv("COLUMNS", str(width))
+    for parser in all_commands():
+        for line, following in pairwise(parser.format_help().splitlines()):
+            if line and following and not line.startswith(" ") and not following.startswith(" "):
+                first_word = following.split()[0]
+                assert len(line) + 1 + len(first_word) > width, f"{parser.prog}: {line}"
+
+
+def test_wrapped_commands_of_examples_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    parser = CommandParser(
+        "x",
+        epilog=r"""examples:
+  x --upstream http://localhost:8000/v1 --name 'a name' --quiet \
+    --key NAME > file
+  x --upstream http://localhost:8000/v1       a description of it
+  x --short                                   a description of it
+  echo '{"calls": [{"id": "", "name": "ls"}]}' | x --model NAME""",
+    )
+    assert parser.format_help().partition("examples:\n")[2] == (
+        r"""  x --upstream http://localhost:8000/v1 --name 'a name' \
+      --quiet --key NAME > file
+  x --upstream http://localhost:8000/v1
+      a description of it
+  x --short
+      a description of it
+  echo '{"calls": [{"id": "", "name": "ls"}]}' | x \
+      --model NAME
+"""
+    )
+
+
+def test_entries_of_lists_in_help_are_wrapped_in_their_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = CommandParser(
+        "x",
+        epilog="exit status:\n"
+        "  0  the gateway is running, or is stopping and waits for open streams;\n"
+        "     with --url: it accepts requests\n",
+    ).format_help()
+    assert text.endswith(
+        "  0  the gateway is running, or is stopping and waits for\n"
+        "     open streams; with --url: it accepts requests\n"
+    )
 
 
 @pytest.mark.parametrize("settings", ["demo: true\n", "demo: true\nkeys: [a-key-of-16-chars]\n"])
@@ -184,6 +239,13 @@ def test_table_of_a_narrow_terminal_has_fewer_columns(
     assert second_line.endswith("req_1")
 
 
+def test_column_is_shortened_only_as_far_as_the_columns_that_are_left_require(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "terminal_width", lambda: 22)
+    row = ("12:00", "demo/kimi_k2", "12345")
+    text = table.format_table(("time", "model", "calls"), [row], shortened="model", optional=("calls",))
+    assert text == "time   model\n12:00  demo/kimi_k2\n"
+
+
 RECORDED_LINES = (
     '{"dialect": "kimi_k2", "text": "", "calls": [{"name": "ls", "arguments": {"path": "a folder with a long name"}}]}',
     "no JSON",
@@ -236,9 +298,13 @@ def test_hints_are_wrapped_if_only_the_output_goes_to_a_file(monkeypatch: pytest
             "  name  a description that is longer than it should be",
             ["  name  a description that is longer", "        than it should be"],
         ),
+        (
+            "  a name without room for a column  description",
+            ["  a name without room for a column", "      description"],
+        ),
         ("x" * 50, ["x" * 50]),
     ],
-    ids=["short", "words", "column", "long word"],
+    ids=["short", "words", "column", "no room", "long word"],
 )
 def test_wrapped_lines_keep_their_layout(line: str, expected: list[str]) -> None:
     assert terminal.wrap_line(line, 40) == expected

@@ -474,6 +474,22 @@ def _read_until(descriptor: int, pattern: str) -> str:
 # ── faults engine ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("none", "without a fault"),
+        ("stream-cut", "with the fault stream-cut"),
+        ("stream-cut,model-one-call", "with the faults stream-cut, model-one-call"),
+    ],
+)
+def test_engine_says_which_faults_it_has(cli: Cli, monkeypatch: pytest.MonkeyPatch, names: str, words: str) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("interlingua.cli.faults.engine.time.sleep", interrupt)
+    assert f"interlingua: vllm {words} at http://" in cli("faults", "engine", names, "--port", "0").err
+
+
 def test_list_of_engine_faults(cli: Cli) -> None:
     result = cli("faults", "engine", "--list", "--json")
     entries = [json.loads(line) for line in result.out.splitlines()]

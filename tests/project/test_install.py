@@ -21,7 +21,7 @@ EXTRA_PROGRAMS = {
     "otel": "import opentelemetry.sdk, opentelemetry.exporter.otlp.proto.http",
     "postgresql": "import psycopg",
 }
-"""What an extra makes possible."""
+"""Programs that work only with the extra."""
 NATIVE_TEXT = "<tool_call>\n<function=ls>\n<parameter=path>\n/tmp\n</parameter>\n</function>\n</tool_call>"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,3 +65,18 @@ def test_versions_of_pythons_are_those_of_the_project() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     classified = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
     assert [version for version in pythons.VERSIONS if version in classified] == classified
+
+
+def test_child_processes_do_not_inherit_ignored_signals() -> None:
+    """As under `nohup`, or in the background of a script."""
+
+    def ignore_signals() -> None:
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+
+    child = "import signal; print(signal.getsignal(signal.SIGHUP).name, signal.getsignal(signal.SIGINT).__name__)"
+    parent = f"import subprocess, sys, tests.conftest; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    done = subprocess.run(
+        [sys.executable, "-c", parent], cwd=ROOT, preexec_fn=ignore_signals, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "SIG_DFL default_int_handler\n"

@@ -1,4 +1,4 @@
-"""How much a test covers: a sample in `make test`, everything in `make test-full`."""
+"""Amount that a test covers: a sample in `make test`, everything in `make test-full`."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def written(source: str, chunks: list[Any]) -> bytes:
 
 
 def ends(target: str, out: bytes) -> int:
-    """How many events end the stream."""
+    """Number of events that end the stream."""
     data = [line[6:] for line in out.split(b"\n") if line.startswith(b"data: ")]
     told = [json.loads(one) if one.startswith(b"{") else {} for one in data]
     match target:

@@ -101,6 +101,16 @@ ROWS = {
             (1, MARKER, "<|tool_call_end|>", "closer"),
         ],
     ),
+    "the name of a param": Row(
+        "qwen3_coder",
+        ["<tool_call><function=ls><parameter=pa", "th>."],
+        [
+            (1, MARKER, "<tool_call>", "opener"),
+            (1, MARKER, "<function=", "opener"),
+            (1, MARKER, "<parameter=", "inner"),
+            (1, HELD, "pa", "param"),
+        ],
+    ),
     "a mention of a marker in prose": Row(
         "hermes",
         ["The tag <tool_call>", " is", " a ", "tag."],

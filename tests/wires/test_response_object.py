@@ -119,7 +119,7 @@ HISTORY = [
 
 
 def test_phase_in_the_history_is_no_loss_for_chat_upstreams() -> None:
-    """Where text and calls stand tells the same."""
+    """The positions of text and calls contain the same information."""
     prepared = prepare_request({"model": "m", "input": HISTORY}, RESPONSES, CHAT)
     assert not prepared.findings
     assert "phase" not in json.dumps(prepared.body)

@@ -46,7 +46,7 @@ _UTC_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?")
 
 
 class RouteFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What decides how a request is translated for an upstream, and its reply for the client."""
+    """Settings of the translation of a request for an upstream, and of its reply for the client."""
 
     upstream: str
     """Name of the upstream in the settings."""

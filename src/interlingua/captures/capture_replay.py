@@ -52,7 +52,7 @@ class NoReply(BadInput):
 
 
 class CaptureReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """How the reply of a captured exchange is translated."""
+    """Settings of the translation of a captured reply."""
 
     source: str
     """Wire of the upstream."""

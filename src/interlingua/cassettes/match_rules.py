@@ -61,7 +61,7 @@ PART_NAMES = frozenset(
 )
 """Names of the parts and settings of requests. All other names are those of fields."""
 _CONTEXT_BLOCK = re.compile(r"<(system-reminder|env|environment_context)>.*?</\1>", re.DOTALL)
-"""What agents add to a user's message about their environment. It states the date, as system prompts do."""
+"""Text that agents add to a user's message about their environment. It states the date, as system prompts do."""
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DATE = (
     r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?"

@@ -109,7 +109,7 @@ class RecordedExchange(msgspec.Struct, frozen=True, kw_only=True):
     upstream: RecordedUpstream
     reply: RecordedReply
     meaning: ReplyMeaning
-    """What the reply meant when it was recorded, for readers and for `interlingua cassettes check`."""
+    """The meaning of the reply when it was recorded, for readers and for `interlingua cassettes check`."""
 
     def options(self) -> Options:
         """Return the options for a translation that gives the same bytes as the recorded one."""

@@ -80,10 +80,10 @@ def describe_changes(recorded: ReplyMeaning, current: ReplyMeaning) -> list[str]
     for name in ReplyMeaning.__struct_fields__:
         before, now = getattr(recorded, name), getattr(current, name)
         if before != now:
-            changes.append(f"{name.replace('_', ' ')}: {_shown(now)} now, {_shown(before)} recorded")
+            changes.append(f"{name.replace('_', ' ')}: {_describe_value(now)} now, {_describe_value(before)} recorded")
     return changes
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     text = write_json(msgspec.to_builtins(value))
     return text if len(text) <= 200 else f"{text[:200]}…"

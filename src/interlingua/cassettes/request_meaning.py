@@ -31,7 +31,7 @@ _PATH_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _SCHEMA_NOISE = frozenset({"$schema", "$id"})
 """Keys of a JSON Schema that do not restrict values."""
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("type", "object"), ("properties", {}), ("required", []))
-"""What the schema of a tool without params may contain."""
+"""Keys that the schema of a tool without params may contain."""
 _TOOL_EXTRAS_WITHOUT_MEANING = frozenset({"cache_control", "defer_loading", "eager_input_streaming"})
 
 _FILE_KINDS: dict[type, str] = {Image: "image", Document: "document"}

@@ -17,11 +17,9 @@ Reads the body of a client's request and prints the body that the gateway would
 send to the upstream: the message history repaired, in the upstream's format.
 Each loss is reported as a finding."""
 EPILOG = f"""\
-wires:
-  {", ".join(WIRES)}
+wires: {", ".join(WIRES)}
 
-upstreams:
-{textwrap.fill(", ".join(profile.name for profile in list_profiles()), 80, initial_indent="  ", subsequent_indent="  ")}
+{textwrap.fill("upstreams: " + ", ".join(profile.name for profile in list_profiles()), 80)}
 
 examples:
   interlingua request --from anthropic-messages --to openai-chat \\

@@ -44,7 +44,7 @@ class Export:
     content: Any
     """Text, or JSON values."""
     notes: tuple[str, ...] = ()
-    """What the schemas of the tools require and the export does not enforce, and which tools take undeclared params."""
+    """Requirements of the tools' schemas that the export does not enforce, and tools that take undeclared params."""
 
     @property
     def text(self) -> str:

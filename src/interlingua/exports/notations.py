@@ -214,9 +214,9 @@ def separate(items: Sequence[Item], other: Node | None, comma: Node, builder: Gr
     """
     others = EMPTY if other is None else Repeat(sequence(comma, other))
     following: Node = others
-    """What may come after an item."""
+    """The grammar of the text after an item."""
     beginnings: list[Node] = [EMPTY if other is None else optional(sequence(other, others))]
-    """What may come if no item was written yet, from the last item to the first."""
+    """The same if no item was written yet, from the last item to the first."""
     for n, item in reversed(list(enumerate(items))):
         if item.is_required:
             beginnings.clear()

@@ -45,7 +45,7 @@ class ReplyGrammar(NamedTuple):
 
     grammar: Grammar
     notes: tuple[str, ...]
-    """What the grammar does not enforce."""
+    """Requirements that the grammar does not enforce."""
     triggers: tuple[str, ...] = ()
     """Texts that begin calls, if calls may follow other text."""
     triggered: Grammar | None = None

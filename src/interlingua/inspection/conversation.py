@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Id of a call, or of the call that a result belongs to."""
     is_error: bool = False
     note: str = ""
-    """What the text does not show, such as a signature."""
+    """Facts that the text does not show, such as a signature."""
     tokens: int = 0
     """Estimated tokens."""
 

@@ -70,7 +70,7 @@ class FindingHelp(msgspec.Struct, frozen=True, omit_defaults=True):
     correction: str
     severity: Severity
     advice: str = ""
-    """What a user can do about it; "" if it is harmless."""
+    """Advice for the user; "" if it is harmless."""
     setting: str = ""
     """Setting of the gateway that changes it; "" if there is none."""
 

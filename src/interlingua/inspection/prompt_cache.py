@@ -91,15 +91,15 @@ class PrefixBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     difference: Difference
     author: Author
     reason: str
-    """Why this is the author."""
+    """The reason why this is the author."""
     hint: str = ""
-    """What to do about it."""
+    """Advice for the user."""
     lost_tokens: int
     """Estimated tokens of the turn before that are behind the difference."""
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a turn can reuse of the turn before."""
+    """The part of the turn before that a turn can reuse."""
 
     shared_tokens: int
     """Estimated tokens that the two requests share."""

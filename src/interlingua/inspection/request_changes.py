@@ -81,7 +81,7 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     client_headers: dict[str, str] = {}
     upstream_headers: dict[str, str] = {}
     problem: str = ""
-    """Why the requests could not be compared; "" if they were."""
+    """The reason why the requests could not be compared; "" if they were."""
 
 
 def compare_requests(captured: CapturedExchange, reported_tokens: int | None = None) -> RequestChanges:

@@ -46,7 +46,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says about the conversation that it belongs to."""
+    """Facts in a request about the conversation that it belongs to."""
 
     session: str = ""
     """Id of the session that the client sent; "" if it sent none."""

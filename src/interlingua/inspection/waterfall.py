@@ -37,7 +37,7 @@ _CONTENT_OF_MARKERS: dict[trace.MarkerRole, tuple[SegmentKind, str]] = {
     "thinking-end": ("other", ""),
     "opener": _UNNAMED_CALL,
 }
-"""What the model writes behind a marker. Its text may be held back for long."""
+"""Text that the model writes behind a marker. Its text may be held back for long."""
 GAP_FACTOR = 10
 """Pauses that are shorter than this multiple of the usual time between two reads are no gaps, either."""
 

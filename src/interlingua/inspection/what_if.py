@@ -1,4 +1,4 @@
-"""What if: a captured reply, translated with another dialect, other options or for another API of the client."""
+"""Translation of a captured reply with another dialect, other options or for another API ("what if")."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What to change in the translation of a reply. A field that is not set stays as it was recorded."""
+    """Changes to the translation of a reply. A field that is not set stays as it was recorded."""
 
     dialect: str = ""
     target: str = ""
@@ -55,7 +55,7 @@ class OutcomePart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplyOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client gets in the end."""
+    """The reply as the client receives it in the end."""
 
     label: str
     wire: str
@@ -68,7 +68,7 @@ class ReplyOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Number of frames for the client."""
     frame_bytes: int = 0
     problem: str = ""
-    """Why there is no reply; "" if there is one."""
+    """The reason why there is no reply; "" if there is one."""
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):

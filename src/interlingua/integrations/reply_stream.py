@@ -90,7 +90,7 @@ def find_call_ids(messages: Iterable[Any]) -> set[str]:
 
 @dataclass
 class CallDelta:
-    """What is new in one call. `id` and `name` are set in its first delta."""
+    """New parts of one call. `id` and `name` are set in its first delta."""
 
     index: int
     id: str | None = None
@@ -100,7 +100,7 @@ class CallDelta:
 
 @dataclass
 class Delta:
-    """What is new in a reply."""
+    """New parts of a reply."""
 
     reasoning: str = ""
     text: str = ""

@@ -25,7 +25,7 @@ from interlingua.parsing.dialect import Dialect
 __all__ = ["ResponseStreamer", "parse_response"]
 
 HALF_CHARACTER = "\ufffd"
-"""What a tokenizer decodes the first bytes of a character to."""
+"""The character to which a tokenizer decodes the first bytes of a character."""
 PREFIX_CHARS = 1000
 """End of a prompt in which an opener of thinking is looked for."""
 

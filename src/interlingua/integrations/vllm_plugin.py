@@ -129,7 +129,7 @@ class InterlinguaReasoningParser(ReasoningParser):
         self.passes_all_text = False
         self._prompt_end: list[int] = []
         self._stream: ReplyStream | None = None
-        self._rest: str | None = None
+        self._text_after_thinking: str | None = None
         """The text after the thinking; None as long as the thinking goes on."""
         _PARTNERS.put(self)
 
@@ -203,23 +203,23 @@ class InterlinguaReasoningParser(ReasoningParser):
         delta_token_ids: Sequence[int],  # noqa: ARG002
     ) -> Any:
         if self.passes_all_text:
-            self._rest = delta_text
+            self._text_after_thinking = delta_text
             return None
         if self._stream is None:
             self._stream = ReplyStream(self.dialect, tools=[], prefill=self.prefill)
         delta = self._stream.feed(delta_text)
         if delta.text:
             # From here on vLLM passes the text to the tool parser: it also gets what is held back.
-            self._rest = delta.text + self._stream.held
+            self._text_after_thinking = delta.text + self._stream.held
         return DeltaMessage(reasoning=delta.reasoning) if delta.reasoning else None
 
     def has_engine_confirmed_reasoning_end(self) -> bool:
-        return self._rest is not None
+        return self._text_after_thinking is not None
 
     def finish_streaming(self) -> Any:
         """Return the text after the thinking, or at the end of the reply what was held back."""
-        if self._rest is not None:
-            rest, self._rest = self._rest, ""
+        if self._text_after_thinking is not None:
+            rest, self._text_after_thinking = self._text_after_thinking, ""
             return DeltaMessage(content=rest) if rest else None
         stream, self._stream = self._stream, None
         return _delta_message(stream.close()) if stream is not None else None
@@ -250,13 +250,13 @@ class PartnerRegister(threading.local):
     vLLM creates both parsers of a reply one after the other, but does not introduce them to each other.
     """
 
-    _last: InterlinguaReasoningParser | None = None
+    _last_parser: InterlinguaReasoningParser | None = None
 
     def put(self, parser: InterlinguaReasoningParser) -> None:
-        self._last = parser
+        self._last_parser = parser
 
     def take(self, tokenizer: Any) -> InterlinguaReasoningParser | None:
-        parser, self._last = self._last, None
+        parser, self._last_parser = self._last_parser, None
         return parser if parser is not None and parser.model_tokenizer is tokenizer else None
 
 

@@ -268,7 +268,7 @@ class BoundarySearch:
 
 
 class BoundaryMemory:
-    """What is known about the boundaries in the text of one reply. All its calls share it."""
+    """Facts about the boundaries in the text of one reply. All its calls share it."""
 
     __slots__ = ("_copied_from", "_copied_text", "_copied_to", "_copy", "_starts")
 

@@ -214,10 +214,12 @@ class NativeTextParser:
         text = self._source.buffered
         if text.isspace():
             return "whitespace"
+        if self._markers.is_partial(text.lstrip(), 0):
+            return "marker"
         if self._source.taken_text:
-            return "value"
+            return "param"
         # Outside a call, text waits because it may begin a marker, or a call whose opener is missing.
-        return "marker" if self._sink.inside_calls or self._markers.is_partial(text.lstrip(), 0) else "call"
+        return "marker" if self._sink.inside_calls else "call"
 
     @property
     def inside_calls(self) -> bool:

@@ -76,7 +76,7 @@ class CassetteSession:
 
     @property
     def record_hint(self) -> str:
-        """How to record what is missing."""
+        """Instructions for recording what is missing."""
         return self._deck.record_hint
 
     @property

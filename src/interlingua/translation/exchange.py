@@ -65,7 +65,7 @@ class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = {}
     """Additional fields of the request body."""
     strict: Strictness = "off"
-    """Whether the model is constrained to write valid calls."""
+    """True if the model is constrained to write valid calls."""
     is_profile_detected: bool = False
     """True if the profile was detected by the answers of the server. The identity of the upstream does not depend on
     it, because earlier replies were signed before."""

@@ -84,7 +84,7 @@ class TranslatedHead(msgspec.Struct, frozen=True):
     largest: int
     """The token limit of the upstream."""
     signed_loop: bool | None
-    """What the settings depend on of the conversation, see `AdaptedTurns`."""
+    """The fact about the conversation on which the settings depend, see `AdaptedTurns`."""
     translated: Translated
     echo: Json
     """Fields of the client's request that the reply repeats."""

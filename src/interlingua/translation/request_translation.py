@@ -283,7 +283,7 @@ class Translated(msgspec.Struct, frozen=True):
     added: list[Message]
     """Messages to be written after the tail; empty without a tail."""
     preserved: PreservedBody | None = None
-    """What was kept of the client's body; None if the upstream's wire is another."""
+    """The parts of the client's body that were kept; None if the upstream's wire is another."""
 
 
 def translate_body(body: Json, context: RequestContext, tail: Tail | None = None) -> Translated:

@@ -57,7 +57,7 @@ class ConversationState(msgspec.Struct, frozen=True):
     keeps_item_count: bool = True
     """True if each item for an upstream of the same wire is known to be written as one item."""
     measure: Any = None
-    """What the `measure` function of the cache returned."""
+    """The result of the cache's `measure` function."""
 
 
 NO_CONVERSATION = ConversationState()

@@ -40,7 +40,7 @@ TEXTS: dict[str, list[Any]] = {
     "lines": [("get_weather", {"city": "a\nb\n\nc"})],
     "text and a call": ["Let me look.", ("get_weather", {"city": "Paris"})],
 }
-"""What both tags should accept."""
+"""Texts that both tags should accept."""
 WRONG_TEXTS: dict[str, list[Any]] = {
     "an unknown tool": [("get_wether", {"city": "Paris"})],
     "a missing param": [("get_weather", {"days": 3})],
@@ -48,7 +48,7 @@ WRONG_TEXTS: dict[str, list[Any]] = {
     "an unknown param": [("get_weather", {"city": "Paris", "town": "Paris"})],
     "an empty reply": [],
 }
-"""What neither should accept."""
+"""Texts that neither should accept."""
 
 
 def write(tag: BuiltinTag, parts: list[Any]) -> str:

@@ -94,7 +94,7 @@ DIFFERENCES = {
     "kimi_k2: underscores, copied from another client's history": "a header of another client",
     "xlam: text after the calls": AFTER_A_CALL,
 }
-"""What else templates cannot carry."""
+"""Other texts that templates cannot carry."""
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -1,4 +1,4 @@
-"""What the gateway holds for an open stream: nothing of the request, and no task for keep-alive frames."""
+"""Memory and tasks of an open stream: the request is released, and keep-alive frames need no task."""
 
 from __future__ import annotations
 

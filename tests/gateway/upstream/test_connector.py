@@ -124,7 +124,7 @@ UNASKED_DATA: dict[str, list[bytes]] = {
     "one byte of a response in the same packet": [http_response("first") + UNASKED[:1]],
     "the start of a response behind a chunked one, in the same packet": [CHUNKED + UNASKED[:20]],
 }
-"""What an upstream sends for its first request, by packet."""
+"""Packets that an upstream sends for its first request."""
 
 
 async def get_twice(packets: list[bytes]) -> tuple[list[str], int]:

@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> None:
     if kinds := [kind for kind in _finding_kinds(captured) if advice_for(kind)]:
         lines += ["", f"what to do: interlingua explain {' '.join(kinds)}"]
     if captured.received:
-        lines += ["", f"next: interlingua translate --explain {summary.id if args.captures is None else path}"]
+        is_found_by_id = args.captures is None and not Path(args.capture or "").is_file()
+        lines += ["", f"next: interlingua translate --explain {summary.id if is_found_by_id else path}"]
     console.write_lines(lines)
 
 

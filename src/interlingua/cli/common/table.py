@@ -29,16 +29,13 @@ def format_table(
         shortened: Heading of the column whose texts are shortened if the table is wider than the terminal.
         optional: Headings of columns that are left out if the table is still too wide, the first one first.
     """
-    cells = [list(columns), *(list(map(printable, row)) for row in rows)]
-    if shortened is not None and (excess := _excess_width(cells)) > 0:
-        place = columns.index(shortened)
-        width = max(MIN_SHORTENED_CHARS, _column_widths(cells)[place] - excess)
-        for row in cells[1:]:
-            row[place] = shorten(row[place], width)
+    table = [list(columns), *(list(map(printable, row)) for row in rows)]
+    cells = _shorten_column(table, shortened)
     for heading in optional:
         if _excess_width(cells) > 0:
-            place = cells[0].index(heading)
-            cells = [row[:place] + row[place + 1 :] for row in cells]
+            place = table[0].index(heading)
+            table = [row[:place] + row[place + 1 :] for row in table]
+            cells = _shorten_column(table, shortened)  # less than before: the column has more room now
     widths = _column_widths(cells)
     lines = (
         GAP.join(text + " " * (width - display_width(text)) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -46,6 +43,17 @@ def format_table(
     )
     headings, *body = lines
     return "".join(f"{line}\n" for line in (stdout_styler()(headings, Style.HEADING), *body))
+
+
+def _shorten_column(cells: Sequence[Sequence[str]], heading: str | None) -> list[list[str]]:
+    """Return the cells, with the texts of a column as short as the terminal requires."""
+    headings, *rows = map(list, cells)
+    if heading is not None and (excess := _excess_width(cells)) > 0:
+        place = headings.index(heading)
+        width = max(MIN_SHORTENED_CHARS, _column_widths(cells)[place] - excess)
+        for row in rows:
+            row[place] = shorten(row[place], width)
+    return [headings, *rows]
 
 
 def _excess_width(cells: Sequence[Sequence[str]]) -> int:

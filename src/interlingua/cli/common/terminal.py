@@ -20,6 +20,7 @@ from interlingua.common.ansi import Style, Styler, ansi_style, no_style, uses_co
 
 __all__ = [
     "Style",
+    "gap_end",
     "is_terminal",
     "progress",
     "stderr_styler",
@@ -85,15 +86,27 @@ def wrap(text: str, indent: str = "", next_indent: str | None = None, width: int
 
 
 def wrap_line(line: str, width: int | None = None) -> list[str]:
-    """Wrap a line that has a layout: its indent stays, and what stands behind a gap continues below itself."""
+    """Wrap a line that has a layout: its indent stays, and what stands behind a gap continues below itself.
+
+    If there is no room for a second column, what stands behind the gap begins on the next line.
+    """
     width = width or terminal_width()
     if len(line) <= width:
         return [line]
-    gap = _GAP.match(line)
-    if gap is not None and len(gap[0]) <= width - MIN_COLUMN_CHARS:
-        return wrap(line[gap.end() :], gap[0], " " * len(gap[0]), width)
     indent = line[: len(line) - len(line.lstrip())]
-    return wrap(line.strip(), indent, indent + HANGING_INDENT, width)
+    gap = _GAP.match(line)
+    if gap is None or len(gap[0].rstrip()) > width:
+        return wrap(line.strip(), indent, indent + HANGING_INDENT, width)
+    if len(gap[0]) <= width - MIN_COLUMN_CHARS:
+        return wrap(line[gap.end() :], gap[0], " " * len(gap[0]), width)
+    below = indent + 2 * HANGING_INDENT
+    return [gap[0].rstrip(), *wrap(line[gap.end() :], below, below, width)]
+
+
+def gap_end(line: str) -> int | None:
+    """Return where the second column of a line begins, or None if it has one column."""
+    gap = _GAP.match(line)
+    return None if gap is None else gap.end()
 
 
 @contextmanager

@@ -10,82 +10,82 @@
 
 _shtab_interlingua_commands() {
   local _commands=(
-    captures:'A gateway with `--capture DIR` records each exchange in a file: the request,'
-    cassettes:'A cassette has recorded exchanges: requests of clients, and the replies of'
-    completion:'Prints a script that completes the commands, options and values of `interlingua`'
-    config:'Reads the settings in the same way as `interlingua serve`: from'
-    dialects:'Lists all dialects: name, summary, shape, and the models that use it. A dialect'
-    doctor:'Checks an upstream, or all upstreams of the settings. Can it be reached? Is the'
-    explain:'Says what a finding means: the irregularity, what was done about it, how severe'
-    export:'Prints what a dialect allows, for a program that constrains or parses a model'
-    faults:'42 faults of upstreams and clients, each with one or more scenarios. `serve`'
-    inspect:'Serves a page that shows captured exchanges: what the model sent, what the'
-    logs:'Prints the last lines of the log. It also works after the gateway has stopped.'
-    parse:'Parses the text that a model wrote and prints the reply as one JSON object:'
-    reload:'The gateway that `interlingua start` started reads its settings file again. New'
-    render:'The inverse of `interlingua parse`: reads a reply in the JSON format that parse'
-    request:'Reads the body of a client'"'"'s request and prints the body that the gateway would'
-    run:'Starts a gateway on a free loopback port, runs the agent against it, and stops'
-    serve:'Listens on loopback and serves three APIs: OpenAI Chat Completions, Anthropic'
-    start:'Starts `interlingua serve` in the background and returns when the gateway'
-    status:'Shows whether the gateway that `interlingua start` started is running, since'
-    stop:'The gateway refuses new requests and waits for open streams to finish, for at'
-    translate:'Reads the server-sent events of one reply and prints the events that the client'
-    verify:'Sends two hundred requests to a model and judges the replies: does it call the'
+    captures:'list the recorded exchanges of the gateway, and show one'
+    cassettes:'show and check recorded exchanges'
+    completion:'print a script that completes commands in your shell'
+    config:'write, check and show the gateway'"'"'s settings'
+    dialects:'list the dialects, and show, check or draft one'
+    doctor:'check upstreams: reachable, key, model, streams, tool calls'
+    explain:'say what a kind of finding means, and what to do about it'
+    export:'print a dialect as a grammar or template for other programs'
+    faults:'test a gateway against a server that injects faults'
+    inspect:'show captured exchanges on a web page'
+    logs:'show the log of the background gateway'
+    parse:'convert a model'"'"'s native text to a reply in JSON'
+    reload:'let the background gateway read its settings again'
+    render:'convert a reply in JSON to the native text of a model'
+    request:'translate a request body from one API to another'
+    run:'run a coding agent with a temporary gateway'
+    serve:'run the gateway'
+    start:'start the gateway in the background'
+    status:'show the state of the background gateway'
+    stop:'stop the background gateway when its streams have finished'
+    translate:'translate a reply from one API to another'
+    verify:'measure how well a provider'"'"'s model calls tools'
   )
   _describe 'interlingua commands' _commands
 }
 
 _shtab_interlingua_captures_commands() {
   local _commands=(
-    list:'Lists captures, the newest first: time, outcome, model, calls, findings, id.'
-    show:'Shows one exchange: who asked which model, what became of it, the findings, the'
+    list:'list the captures, the newest first'
+    show:'show one capture, or the bytes in it'
   )
   _describe 'interlingua captures commands' _commands
 }
 
 _shtab_interlingua_cassettes_commands() {
   local _commands=(
-    check:'Translates every recorded reply again, for each API, as a stream and whole, and'
-    import:'Adds the exchanges of captures (`interlingua serve --capture`) to a cassette, so'
-    show:'Prints a summary of each recorded exchange: the end of the conversation (>),'
+    check:'check that recorded replies still mean the same'
+    import:'make cassettes of captures'
+    show:'show the requests and replies of cassettes'
   )
   _describe 'interlingua cassettes commands' _commands
 }
 
 _shtab_interlingua_config_commands() {
   local _commands=(
-    check:'Validates the settings and prints a summary: the upstreams, the models, and the'
-    init:'Writes a settings file with comments. On a terminal, the command asks for what'
-    schema:'Prints the JSON Schema of the settings file, with a description of each setting.'
-    show:'Prints the effective settings as YAML: the file, overridden by the environment,'
+    check:'validate the settings and print a summary'
+    init:'write a settings file, with comments'
+    schema:'print the JSON Schema of the settings file'
+    show:'print the effective settings, with secrets redacted'
   )
   _describe 'interlingua config commands' _commands
 }
 
 _shtab_interlingua_dialects_commands() {
   local _commands=(
-    check:'Parses the text of each line as a whole, one character at a time, and split at'
-    draft:'Drafts a dialect file for a model, from one of these:'
-    show:'Prints a dialect in the YAML format that --dialect FILE.yaml reads, with a'
+    check:'test a dialect with recorded texts'
+    draft:'draft a dialect from a chat template or from recordings'
+    show:'print a dialect as a YAML file, to copy and change'
   )
   _describe 'interlingua dialects commands' _commands
 }
 
 _shtab_interlingua_faults_commands() {
   local _commands=(
-    check:'Sends a request for each fault to the gateway and rates what the client gets:'
-    engine:'Listens on loopback and imitates a model server with a scripted model. One of'
-    list:'Lists all scenarios by fault number: name, description and expected behaviour'
-    serve:'Listens on loopback and serves Chat Completions, Messages and Responses. The'
+    check:'test a gateway that has the fault server as its upstream'
+    engine:'run a model server whose template, model, parser or delivery has a fault'
+    list:'list the faults and the expected behaviour'
+    serve:'run an upstream that injects the fault that the model id selects'
   )
   _describe 'interlingua faults commands' _commands
 }
 
 _shtab_interlingua_verify_commands() {
   local _commands=(
-    card:'Shows the card of a run from its log, without any request. With two logs, the'
-    samples:'Prints the built-in requests as JSON lines, each with the expected reply. Change'
+    card:'show the card of a run again, or two runs side by side'
+    samples:'print the built-in requests as JSON lines'
   )
   _describe 'interlingua verify commands' _commands
 }

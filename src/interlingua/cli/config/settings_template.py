@@ -32,7 +32,7 @@ models:
     # Other entries, tried in order if this model fails before its first output:
     # fallback: [other]
 
-# What Claude Code means by its model names.
+# The models that Claude Code means by its model names.
 tiers:
   opus: {alias}
   sonnet: {alias}
@@ -46,7 +46,7 @@ NO_MODELS = """
 #     model: moonshotai/kimi-k2.5
 #     fallback: [other]
 
-# What Claude Code means by its model names:
+# The models that Claude Code means by its model names:
 # tiers: {{opus: kimi, sonnet: kimi, haiku: kimi}}
 """
 KEYS = """

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     except OSError as error:
         hint = "choose another --port, or 0 for any free port"
         raise BadInput(f"cannot listen on port {args.port}: {error.strerror}", hint) from error
-    console.print_stderr(f"interlingua: {args.kind} with the fault {args.fault} at {server.url} (stop: Ctrl-C)")
+    console.print_stderr(f"interlingua: {args.kind} {_fault_words(args.fault)} at {server.url} (stop: Ctrl-C)")
     console.print_stderr(f"model: {model}")
     try:
         while True:
@@ -80,6 +80,13 @@ def _faults(names: str) -> list[Any]:
         elif name != "none":
             raise UsageError(f"no fault is called {name!r}", suggestion_hint(name, ENGINE_FAULTS))
     return faults
+
+
+def _fault_words(names: str) -> str:
+    faults = [fault.name for fault in _faults(names)]
+    if not faults:
+        return "without a fault"
+    return f"with the fault{'s' if len(faults) > 1 else ''} {', '.join(faults)}"
 
 
 def _answers(dialect: Any) -> Any:

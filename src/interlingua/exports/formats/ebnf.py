@@ -52,7 +52,7 @@ class EbnfWriter:
 
     @property
     def notes(self) -> list[str]:
-        """What the grammar does not enforce, because EBNF cannot express it."""
+        """Requirements that the grammar does not enforce, because EBNF cannot express them."""
         return self._builder.notes
 
     def write(self, root: Node) -> str:

@@ -143,7 +143,7 @@ class _Turn(msgspec.Struct, frozen=True, kw_only=True):
     encoded: bytes
     """The body as JSON."""
     conversation: _Conversation
-    """What its response continues, with its own input."""
+    """The conversation that its response continues, with its own input."""
     echo: Json
     """Fields of the client's request that the body lacks or changes."""
     origins: Origins
@@ -165,7 +165,7 @@ class _Session:
         self._socket = socket
         self._client_id = client_id
         self._memory = gateway.memory_budget.open_share()
-        self._last: _Conversation | None = None
+        self._last_conversation: _Conversation | None = None
 
     async def run(self) -> None:
         loop, max_seconds = asyncio.get_running_loop(), self._gateway.config.settings.limits.websocket
@@ -206,7 +206,7 @@ class _Session:
             await self._send_error(error)
 
     async def _handle_event(self, text: str) -> None:
-        kept = self._last.memory if self._last is not None else 0
+        kept = self._last_conversation.memory if self._last_conversation is not None else 0
         try:
             event = await self._read_event(text)
             turn = await self._run(len(text) + kept, self._prepare, event)
@@ -229,9 +229,9 @@ class _Session:
     def _keep_last(self) -> None:
         """Count the memory of the conversation that is kept. It is not kept if there is no memory for it."""
         try:
-            self._memory.resize(self._last.memory if self._last is not None else 0)
+            self._memory.resize(self._last_conversation.memory if self._last_conversation is not None else 0)
         except InterlinguaError:
-            self._last = None
+            self._last_conversation = None
             self._memory.resize(0)
 
     def _prepare(self, event: Json) -> _Turn:
@@ -243,7 +243,7 @@ class _Session:
             TooLarge: It is larger than a request may be.
         """
         body = {key: value for key, value in event.items() if key not in _HTTP_FIELDS}
-        last, self._last = self._last, None
+        last, self._last_conversation = self._last_conversation, None
         previous, own_items, origins = body.get(PREVIOUS_ID), input_items(body), Origins()
         echo: Json = {}
         if last is None or last.id != previous:
@@ -283,7 +283,7 @@ class _Session:
         if response is not None and (stream.is_stored or not turn.body.get(CONVERSATION)):
             output = as_list(response.get("output"))
             add = turn.conversation.add
-            self._last = await self._run(
+            self._last_conversation = await self._run(
                 len(turn.encoded), add, str(response.get("id")), output, is_stored=stream.is_stored
             )
 
@@ -297,7 +297,7 @@ class _Session:
         for number, (kind, response) in enumerate((("created", created), ("completed", completed))):
             event = {"type": f"response.{kind}", "response": response, "sequence_number": number}
             await self._socket.send_str(write_json(event))
-        self._last = turn.conversation.add(completed["id"], [], is_stored=False)
+        self._last_conversation = turn.conversation.add(completed["id"], [], is_stored=False)
 
     async def _run(self, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._gateway.work_threads.run(self._client_id, size, function, *args, **kwargs)

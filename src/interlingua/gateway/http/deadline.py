@@ -11,7 +11,7 @@ from types import TracebackType
 __all__ = ["DeadlineExceeded", "MovingDeadline"]
 
 PROGRESS_CHECKS = 8
-"""How often progress is checked in the time of a timeout."""
+"""Number of checks of the progress in the time of a timeout."""
 NO_TIMEOUT = ("", math.inf)
 TIMER_CONTEXT = Context()
 """Context of all timers. Each would have a copy of that of its task, which no timer needs."""

@@ -14,7 +14,7 @@ from interlingua.gateway.shared_memory.worker_table import SharedCount
 __all__ = ["COPIES", "UNCHECKED_BYTES", "MemoryBudget", "MemoryShare", "decoded_size"]
 
 UNCHECKED_BYTES = 64 * 1024
-"""What a request may hold although the budget is used up, so that large requests do not displace small ones."""
+"""Memory that a request may hold although the budget is used up, so that large requests do not displace small ones."""
 COPIES, WIDE_COPIES = 3, 6
 """Memory for each byte of a text: received, decoded, and encoded for the recipient. Python needs up to four bytes for
 each character of a decoded text that is not only ASCII."""

@@ -60,7 +60,7 @@ MAX_SHOWN_PROBLEMS = 100
 
 
 class PageInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page needs to know at its start."""
+    """Facts that the page needs at its start."""
 
     version: str
     is_live: bool

@@ -71,7 +71,7 @@ class BeginFrame(Struct, frozen=True, array_like=True, tag=BEGIN):
 
 
 class ItemsFrame(Struct, frozen=True, array_like=True, tag=ITEMS):
-    """What has happened in some exchanges since the last frame."""
+    """Events of some exchanges since the last frame."""
 
     exchanges: list[tuple[int, msgspec.Raw]]
     """Number of each exchange, and its items."""

@@ -54,7 +54,7 @@ class ExchangeRecord(Struct, kw_only=True):
     """The upstream's own id of the reply. The client sees an id of the gateway's, if the upstream's may repeat."""
     dialect: str = ""
     constraint: str = ""
-    """How the model was constrained to write valid calls; "" if it was not."""
+    """The constraint with which the model could write only valid calls; "" without one."""
     rounds: int = 0
     """Number of replies of upstreams of which the reply is composed; 0 if it is that of one upstream, as it is."""
     attempts: int = 0

@@ -34,7 +34,7 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Seconds since the start of the process."""
     restarts: int
-    """How often this worker was replaced because it died."""
+    """Number of times that this worker was replaced because it died."""
     requests: int
     connections: int
     memory_bytes: int

@@ -1,4 +1,4 @@
-"""What a request of the Responses API refers to: earlier responses, conversations and items."""
+"""References of a request of the Responses API: earlier responses, conversations and items."""
 
 from __future__ import annotations
 

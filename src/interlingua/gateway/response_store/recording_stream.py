@@ -24,7 +24,7 @@ class RecordingStream(ResponseStream):
     def __init__(self, request: web.Request, save: SaveResponse) -> None:
         super().__init__(request)
         self._save = save
-        self._held = b""  # the final event and what follows it
+        self._end_of_stream = b""  # the final event and what follows it
         self._response: dict[str, Any] = {}
 
     async def write(self, data: bytes) -> None:
@@ -38,9 +38,9 @@ class RecordingStream(ResponseStream):
     async def end(self, data: bytes = b"") -> web.StreamResponse:
         if data := await self._hold_final_event_in_thread(data):
             await super().write(data)
-        if self._held:
+        if self._end_of_stream:
             await self._save(self._response)
-        return await super().end(self._held)
+        return await super().end(self._end_of_stream)
 
     async def _hold_final_event_in_thread(self, data: bytes) -> bytes:
         """Hold the final event back, in a thread if it is long: decoding it would hold up other requests."""
@@ -50,15 +50,15 @@ class RecordingStream(ResponseStream):
 
     def _hold_final_event(self, data: bytes) -> bytes:
         """Return the data before the final event, and keep the rest. Each write has whole events."""
-        if self._held:
-            self._held += data
+        if self._end_of_stream:
+            self._end_of_stream += data
             return b""
         if not may_contain_final_event(data):
             return data
         start = 0
         for block in SseDecoder(len(data)).blocks(data):
             if (response := final_response(block.message().data)) is not None:
-                self._held, self._response = data[start:], response
+                self._end_of_stream, self._response = data[start:], response
                 return data[:start]
             start += len(block.raw)
         return data  # the final type stood in the text of another event

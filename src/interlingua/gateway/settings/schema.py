@@ -151,7 +151,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefill: str = ""
     """Text that the prompt template has already written at the start of the reply, such as <think>."""
     vision: bool | None = None
-    """Whether the model accepts images. false: the gateway sends a note in the place of each image. If missing, known
+    """True if the model accepts images. false: the gateway sends a note in the place of each image. If missing, known
     text-only models count as such, and a model whose server refuses an image does so from then on."""
     delivery: Delivery | None = None
     """Overrides `delivery` of the gateway for this model."""

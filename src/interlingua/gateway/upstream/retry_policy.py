@@ -216,7 +216,7 @@ class RetryPolicy:
         self._policies = policies
         self._route = route
         self._client_id = client_id
-        self._rest = route.upstream.rest
+        self._rest_settings = route.upstream.rest
         self._upstream_key = UpstreamKey(route.name, route.upstream.url)
         self._model_key = ModelKey(self._upstream_key, route.model)
         self._breaker = policies.breaker(self._model_key)
@@ -241,12 +241,12 @@ class RetryPolicy:
         """
         policies, breaker = self._policies, self._breaker
         policies.update()
-        if not breaker.has_failures or not breaker.is_open(self._client_id, self._rest):
+        if not breaker.has_failures or not breaker.is_open(self._client_id, self._rest_settings):
             return 0.0
         now = policies.clock()
-        if delay := breaker.delay(self._client_id, self._rest, now):
+        if delay := breaker.delay(self._client_id, self._rest_settings, now):
             return delay
-        policies.record(ProbeSent(self._model_key, self._client_id, now + self._rest.seconds), now)
+        policies.record(ProbeSent(self._model_key, self._client_id, now + self._rest_settings.seconds), now)
         return 0.0
 
     @property
@@ -275,7 +275,7 @@ class RetryPolicy:
         policies.update()
         if not self._breaker.has_failures:
             return
-        was_open = self._breaker.is_open_for_any(self._rest)
+        was_open = self._breaker.is_open_for_any(self._rest_settings)
         policies.record(AttemptSucceeded(self._model_key), policies.clock())
         if was_open:
             policies.on_circuit_change(self._route.name, self._route.model, 0)
@@ -285,14 +285,14 @@ class RetryPolicy:
         if not error.failover or error.status == TOO_MANY_REQUESTS_STATUS:
             self.record_success()
             return
-        if not self._rest.after:  # the circuit breaker is disabled
+        if not self._rest_settings.after:  # the circuit breaker is disabled
             return
         policies, breaker, now = self._policies, self._breaker, self._policies.clock()
         policies.update()
         client_id = None if error.unreachable else self._client_id
-        was_open = breaker.is_open_by(client_id, self._rest)
-        policies.record(AttemptFailed(self._model_key, client_id, now + self._rest.seconds), now)
-        if breaker.is_open_by(client_id, self._rest) and not was_open:
+        was_open = breaker.is_open_by(client_id, self._rest_settings)
+        policies.record(AttemptFailed(self._model_key, client_id, now + self._rest_settings.seconds), now)
+        if breaker.is_open_by(client_id, self._rest_settings) and not was_open:
             policies.on_circuit_change(self._route.name, self._route.model, breaker.failures(self._client_id))
 
 

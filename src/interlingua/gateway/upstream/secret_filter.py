@@ -26,13 +26,13 @@ class SecretFilter:
         report: Called when the first secret is found.
     """
 
-    __slots__ = ("_held", "_report", "_secret_bytes", "_secrets")
+    __slots__ = ("_possible_secret", "_report", "_secret_bytes", "_secrets")
 
     def __init__(self, upstream: Upstream, report: Callable[[], None] | None = None) -> None:
         key = "" if upstream.passthrough else upstream.key  # otherwise the key is the client's own
         self._secrets, self._secret_bytes = _sent_secrets(key, tuple(upstream.headers.items()))
         self._report = report
-        self._held = b""
+        self._possible_secret = b""
 
     @property
     def has_secrets(self) -> bool:
@@ -41,14 +41,14 @@ class SecretFilter:
 
     def passes(self, data: bytes) -> bool:
         """Return whether `feed` would return just this piece, unchanged."""
-        if self._held or not data or data[-1] in self._secret_bytes:
+        if self._possible_secret or not data or data[-1] in self._secret_bytes:
             return False
         return not any(secret in data for secret in self._secrets)
 
     def feed(self, data: bytes) -> bytes:
         """Return the next piece without secrets. It can be empty."""
-        if self._held:
-            data, self._held = self._held + data, b""
+        if self._possible_secret:
+            data, self._possible_secret = self._possible_secret + data, b""
         for secret in self._secrets:
             if secret in data:
                 data = data.replace(secret, REDACTED.encode())
@@ -59,13 +59,13 @@ class SecretFilter:
 
     def flush(self) -> bytes:
         """Return what is held back at the end of the reply."""
-        data, self._held = self._held, b""
+        data, self._possible_secret = self._possible_secret, b""
         return data
 
     def _hold_back(self, data: bytes) -> bytes:
         """Hold back the longest end of the data that is the start of a secret."""
         start = min(_partial_secret_start(data, secret) for secret in self._secrets)
-        self._held = data[start:]
+        self._possible_secret = data[start:]
         return data[:start]
 
     def _report_once(self) -> None:

@@ -58,7 +58,7 @@ class AdaptedTurns(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()
     """Ids of their calls."""
     signed_loop: bool | None = None
-    """Whether the tool loop with which they end has signed thinking in its first turn. None: there is no such loop."""
+    """True if the tool loop with which they end has signed thinking in its first turn. None: there is no such loop."""
 
 
 NO_TURNS = AdaptedTurns()

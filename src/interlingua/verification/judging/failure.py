@@ -12,7 +12,7 @@ FAILURE_KINDS: dict[str, str] = {
     "no-reply": "there is no reply: no connection, a timeout, or an error of the server",
     "error-in-reply": "the reply ends with an error",
     # a reply that is damaged
-    "cut": "the reply ends without its end",
+    "cut": "the reply is cut off: it has no finish reason or final event",
     "bad-event": "an event or the reply is not JSON",
     "empty": "the reply has neither text nor calls",
     "only-thinking": "the reply has only thinking",

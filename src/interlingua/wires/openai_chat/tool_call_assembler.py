@@ -76,8 +76,8 @@ class ToolCallAssembler:
         "_repairs",
         "_unmatched",
         "_unmatched_size",
-        "_waiting",
         "_without_id",
+        "_without_index",
         "_without_name",
         "call_count",
     )
@@ -91,7 +91,7 @@ class ToolCallAssembler:
         self._by_index: dict[int, _PendingCall] = {}
         self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
         self._index_base: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
-        self._waiting: tuple[dict[int, _PendingCall], ...] = ({}, {})
+        self._without_index: tuple[dict[int, _PendingCall], ...] = ({}, {})
         """Open calls that started without an index, by key: of functions, and of custom tools."""
         self._without_id: dict[int, _PendingCall] = {}
         """Open calls that started without an id, by key."""
@@ -129,7 +129,7 @@ class ToolCallAssembler:
         In that case the state is unchanged.
         """
         call = self._by_index.get(index)
-        if call is None or call.name is None or call.is_custom or (call.ended and self._waiting[False]):
+        if call is None or call.name is None or call.is_custom or (call.ended and self._without_index[False]):
             return None
         self._note_receiver(call, arguments)
         untouched = self._add_arguments(call, arguments)
@@ -186,7 +186,7 @@ class ToolCallAssembler:
                 self._report_notes(call)
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
         self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
-        self._waiting, self._open, self._without_id, self._without_name = ({}, {}), ({}, {}), {}, {}
+        self._without_index, self._open, self._without_id, self._without_name = ({}, {}), ({}, {}), {}, {}
         self._receiving, self._has_dropped_arguments, self._calls_at_drop = None, False, 0
         return self._drain()
 
@@ -223,7 +223,7 @@ class ToolCallAssembler:
             self._hold_unmatched(entry, value, custom is not None)
             return False
         if custom is not None and not call.is_custom:
-            self._waiting[False].pop(call.key, None)
+            self._without_index[False].pop(call.key, None)
             if self._open[False].pop(call.key, None) is not None:
                 self._open[True][call.key] = call
             call.is_custom = True
@@ -277,7 +277,7 @@ class ToolCallAssembler:
             owner = self._call_by_order(index, is_custom, is_shared_index=call is not None)
             if owner is not None:
                 return self._claim(owner, index, by_index)
-            if self._waiting[is_custom]:
+            if self._without_index[is_custom]:
                 return None
         if call is None:
             call = by_index[index] = self._add_call(id, index, is_custom)
@@ -350,12 +350,12 @@ class ToolCallAssembler:
     def _claim(self, call: _PendingCall, index: int, by_index: dict[int, _PendingCall]) -> _PendingCall:
         """Use this call for the index from here on."""
         call.index, by_index[index] = index, call
-        self._waiting[call.is_custom].pop(call.key, None)
+        self._without_index[call.is_custom].pop(call.key, None)
         return call
 
     def _begins_waiting_call(self, arguments: Any) -> bool:
         """Return whether arguments on the index of a call that has ended may be the first ones of another call."""
-        return bool(self._waiting[False]) and isinstance(arguments, str) and arguments.lstrip().startswith("{")
+        return bool(self._without_index[False]) and isinstance(arguments, str) and arguments.lstrip().startswith("{")
 
     def _call_by_order(self, index: int, is_custom: bool, *, is_shared_index: bool) -> _PendingCall | None:
         """Return the call that arguments on this index belong to; None if it cannot be decided yet.
@@ -363,7 +363,7 @@ class ToolCallAssembler:
         Upstreams count calls from 0 or from 1. Index 1 is the first or the second call, until another index decides.
         `is_shared_index`: the index does not count calls, because a call that has ended has the same one.
         """
-        waiting = self._waiting[is_custom]
+        waiting = self._without_index[is_custom]
         if not waiting:  # more arguments of a call that is complete
             position = index - (self._index_base or 0)
             call = self._calls[position] if 0 <= position < len(self._calls) else None
@@ -383,7 +383,7 @@ class ToolCallAssembler:
         return self._waiting_call_at(index, self._index_base, is_custom)
 
     def _waiting_call_at(self, index: int, index_base: int | None, is_custom: bool) -> _PendingCall | None:
-        return None if index_base is None else self._waiting[is_custom].get(index - index_base)
+        return None if index_base is None else self._without_index[is_custom].get(index - index_base)
 
     def _hold_unmatched(self, entry: dict[str, Any], value: Any, is_custom: bool) -> None:
         """Keep arguments, or the input of a custom tool, until it is known which call they belong to.
@@ -442,7 +442,7 @@ class ToolCallAssembler:
         if id is not None:
             self._by_id.setdefault(id, call)
         if index is None:
-            self._waiting[is_custom][call.key] = call
+            self._without_index[is_custom][call.key] = call
         return call
 
     def _close_receiving(self) -> None:
@@ -589,7 +589,7 @@ class ToolCallAssembler:
 
     def _end_call(self, call: _PendingCall) -> None:
         call.ended = True
-        self._waiting[call.is_custom].pop(call.key, None)
+        self._without_index[call.is_custom].pop(call.key, None)
         self._open[call.is_custom].pop(call.key, None)
         self._without_id.pop(call.key, None)
         if remainder := call.args.end():

@@ -32,7 +32,7 @@ class ParamEnd(Enum):
 
 
 Follower: TypeAlias = str | ParamEnd
-"""What follows a value: the key of the next param, or another end."""
+"""Text that follows a value: the key of the next param, or another end."""
 
 
 class LineStart(NamedTuple):

@@ -68,18 +68,18 @@ class _StringOutput:
     def __init__(self, write: Callable[[str], None], sink: EventSink | None) -> None:
         self._write = write
         self._sink = sink
-        self._held: list[str] | None = None
+        self._buffered_pieces: list[str] | None = None
 
     def write(self, text: str) -> None:
-        if self._held is None:
+        if self._buffered_pieces is None:
             self._write(escape_json(text))
         else:
-            self._held.append(text)
+            self._buffered_pieces.append(text)
 
     def hold(self) -> None:
         """Send what was held back, and hold back what follows."""
         self.release()
-        self._held = [] if self._sink is None else self._sink.hold_value()
+        self._buffered_pieces = [] if self._sink is None else self._sink.hold_value()
 
     def release(self) -> None:
         """Send what was held back."""
@@ -89,10 +89,10 @@ class _StringOutput:
 
     def discard(self) -> str:
         """Return what was held back, and forget it."""
-        text = "".join(self._held or ())
-        if self._sink is not None and self._held is not None:
+        text = "".join(self._buffered_pieces or ())
+        if self._sink is not None and self._buffered_pieces is not None:
             self._sink.take_value()
-        self._held = None
+        self._buffered_pieces = None
         return text
 
 

@@ -377,7 +377,7 @@ export function replyTab(id, query, getDetail) {
     const finding = event.kind === "FindingReported" ? event.finding : null;
     return [
       finding ? findingHelp(finding.kind) : null,
-      event.kind === "HeldBack" ? h("p", {}, "The client has not received this text yet, because it ", h("b", {}, heldReason(step)), ".") : null,
+      event.kind === "HeldBack" ? h("p", {}, "The client has not received this text yet: ", h("b", {}, heldReason(step)), ".") : null,
       sourceList(step),
       h("details", {}, h("summary", {}, "Trace event"), clampedText(JSON.stringify(event, null, 2), { max: MAX_PART_CHARS, props: { class: "code" } })),
     ];
