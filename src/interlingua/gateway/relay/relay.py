@@ -262,7 +262,9 @@ class Relay:
             return await start_in_background(self, client_request, self._stored_exchange, start_task)
         settings, replay = self._config.settings, await self._find_replay(client_request)
         if replay is None and (
-            tools := await find_tools_to_run(self._gateway, settings, client_request, routes[0], self._exchange)
+            tools := await find_tools_to_run(
+                self._gateway, settings, client_request, routes[0], self._exchange, self._memory
+            )
         ):
             body = await client_request.body.decode_in_thread(
                 client_request.client_id, self._gateway.work_threads, self._memory

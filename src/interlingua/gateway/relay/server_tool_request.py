@@ -70,7 +70,12 @@ async def convert_earlier_calls(
 
 
 async def find_tools_to_run(
-    gateway: GatewayState, settings: Settings, client_request: ClientRequest, route: Route, exchange: ExchangeRecord
+    gateway: GatewayState,
+    settings: Settings,
+    client_request: ClientRequest,
+    route: Route,
+    exchange: ExchangeRecord,
+    memory: MemoryShare,
 ) -> dict[str, ServerTool]:
     """Return the tools that the gateway has to run, by name. An upstream of the same API may run them itself.
 
@@ -98,18 +103,20 @@ async def find_tools_to_run(
             return {}  # the same
     is_offered = settings.web_search.engine != "off" or reports_missing_search(wire)
     if is_same_wire and not is_offered:
-        _drop_web_search(gateway, client_request, exchange)
+        await _drop_web_search(gateway, client_request, exchange, memory)
     web_access = _web_access(gateway, settings, client_request, exchange.id) if is_offered else None
     found = find_server_tools(wire, tools, web_access)
     return {name: tool for name, tool in found.items() if not (is_tool_search_left and tool.kind == "tool_search")}
 
 
-def _drop_web_search(gateway: GatewayState, client_request: ClientRequest, exchange: ExchangeRecord) -> None:
+async def _drop_web_search(
+    gateway: GatewayState, client_request: ClientRequest, exchange: ExchangeRecord, memory: MemoryShare
+) -> None:
     """Remove the web search from a request to an upstream of its own API. Other APIs have none."""
     cassettes = gateway.cassettes
     if cassettes is not None and cassettes.is_same_wire(client_request.wire):  # the request is the key of its recording
         return
-    body = client_request.body.decode()
+    body = await client_request.body.decode_in_thread(client_request.client_id, gateway.work_threads, memory)
     changed = without_web_search(body)
     if changed != body:
         client_request.body.replace(changed)
