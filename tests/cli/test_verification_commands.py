@@ -139,19 +139,19 @@ def test_upstream_that_hangs(cli: Cli, scripted: UpstreamServer) -> None:
     assert time.monotonic() - start < 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [wait(60), send_response("429 Busy", b"{}", "application/json", "retry-after: 9")])
-def test_doctor_takes_less_than_20_seconds(scripted: UpstreamServer, step: Any, tmp_path: Path) -> None:
-    """Including start-up and report."""
+def test_timeout_of_doctor_is_for_all_checks(scripted: UpstreamServer, step: Any, tmp_path: Path) -> None:
+    """Each check that fails would take as long again."""
     scripted.add("None", send_response("200 OK", b'{"data": [{"id": "m"}]}'))
     scripted.add("m", step)
     start = time.monotonic()
-    command = [sys.executable, "-m", "interlingua", "doctor", "--base-url", scripted.url]
+    command = [sys.executable, "-m", "interlingua", "doctor", "--base-url", scripted.url, "--timeout", "4"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 1
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 8
 
 
-def test_doctor_leaves_time_for_startup() -> None:
+def test_doctor_takes_less_than_20_seconds() -> None:
+    """With start-up and report, which take half a second on an idle machine."""
     assert doctor.DEFAULT_SECONDS <= 18
 
 

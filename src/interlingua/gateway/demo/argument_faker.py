@@ -212,9 +212,12 @@ class _ArgumentFaker:
         multiples = (
             [round(n / step) * step for limit in limits for n in (limit, limit + step, limit - step)] if step else []
         )
-        fitting = [n + nth for n in (*candidates, *multiples) if _is_valid_number(n + nth, schema_fields, step)]
+        fitting = (n for n in (*candidates, *multiples) if _is_valid_number(n, schema_fields, step))
         number = next(prompt_numbers, None) if nth == 0 else None
-        number = number if number is not None else next(iter(fitting), 1)
+        if number is None:
+            first, distance = next(fitting, 1), nth * (step or 1)
+            others = (first + distance, first - distance)
+            number = next((n for n in others if _is_valid_number(n, schema_fields, step)), first)
         return int(number) if number == int(number) else number
 
     def _fake_array(self, schema_fields: Mapping[str, Any], name: str, depth: int) -> list[Any]:
