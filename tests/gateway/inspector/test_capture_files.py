@@ -71,6 +71,23 @@ def test_copies_of_one_exchange_have_their_own_ids(tmp_path: Path) -> None:
     assert len(set(ids(files))) == 2
 
 
+def test_each_copy_is_an_exchange_until_it_is_removed(tmp_path: Path) -> None:
+    """Copies in several folders have the same name."""
+    copies = [tmp_path / name / "same.jsonl" for name in ("a", "b", "c")]
+    for copy in copies:
+        copy.parent.mkdir()
+        copy.write_bytes(encode_capture(agent_session()[0]))
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    assert len(ids(files)) == 3
+    copies[2].unlink()
+    files.read_new_files()
+    assert len(ids(files)) == 2
+    copies[0].unlink()
+    files.read_new_files()
+    assert len(ids(files)) == 1
+
+
 def test_incomplete_file_is_read_again_when_it_has_grown(tmp_path: Path) -> None:
     path, encoded = tmp_path / "a.jsonl", encode_capture(agent_session()[0])
     files = CaptureFiles([str(tmp_path)])

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -108,16 +109,20 @@ class CaptureFiles:
             self._forget(path)
             self._note_problem(path, str(error))
             return ""
-        id = summarized.summary.id
-        with self._lock:
-            if self._files.get(id, path) != path:  # a copy
-                id = summarized.summary.id = f"{id}~{path.stem}"
+        id = summarized.summary.id = self._unique_id(summarized.summary.id, path)
         if self._ids.get(path) != id:
             self._forget(path)
         self._note_problem(path, "")
         with self._lock:
             self._files[id], self._summaries[id], self._ids[path] = path, summarized, id
         return id
+
+    def _unique_id(self, id: str, path: Path) -> str:
+        """Return an id that no other file has: copies are exchanges of their own."""
+        copy_id = f"{id}~{path.stem}"
+        candidates = chain((id, copy_id), (f"{copy_id}~{number}" for number in count(2)))
+        with self._lock:
+            return next(candidate for candidate in candidates if self._files.get(candidate, path) == path)
 
     def _forget(self, path: Path) -> None:
         """Remove the exchange and the problem of a file."""
