@@ -55,12 +55,18 @@ def find_capture_files(paths: Iterable[str]) -> list[Path]:
     for name in paths:
         path = Path(name)
         if path.is_dir():
-            files += sorted(path.rglob(f"*{CAPTURE_SUFFIX}"))
+            files += sorted(_files_in(path))
         elif path.exists():
             files.append(path)
         else:
             raise BadInput(f"{name}: no such file or folder", "pass captures: interlingua serve --capture DIR")
     return list(dict.fromkeys(files))[-MAX_FILES:]
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the capture files in a folder. Unlike `rglob`, this does not fail if a folder is removed meanwhile."""
+    for parent, folders, names in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *names) if name.endswith(CAPTURE_SUFFIX))
 
 
 class CaptureFiles:
@@ -148,7 +154,7 @@ class CaptureFiles:
             known_ids, known_problems = set(self._summaries), list(self.problems)
             try:
                 changed = await asyncio.to_thread(self.read_new_files)
-            except BadInput:  # a folder was moved away at this moment
+            except (BadInput, OSError):  # a folder was moved away at this moment, or cannot be read for now
                 changed = []
             for id in known_ids - self._summaries.keys():
                 self.changes.remove(id)
