@@ -24,6 +24,7 @@ upstreams:
   openai: {{url: {url}, api: openai-responses, profile: openai}}
 models:
   gpt-5: {{upstream: openai}}
+  fast: {{upstream: openai, model: gpt-5-mini}}
 default: chat
 keys: [{keys}]
 """
@@ -179,6 +180,15 @@ def test_upstream_of_the_same_api_searches_itself(
     assert output(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="gpt-5") == "from upstream"
     request = upstream.wait_for_requests("gpt-5")[0]
     assert (request.path, request.body["commands"]) == ("/v1/alpha/search", {"search_query": [{"q": "rain"}]})
+
+
+def test_upstream_that_searches_receives_its_own_id_of_the_model(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("gpt-5-mini", up.send_response("200 OK", b'{"output": "from upstream"}'))
+    assert output(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="fast") == "from upstream"
+    request = upstream.wait_for_requests("gpt-5-mini")[0]
+    assert (request.body["model"], request.body["id"]) == ("gpt-5-mini", "session-1")
 
 
 @pytest.mark.parametrize(

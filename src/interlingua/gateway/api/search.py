@@ -151,6 +151,8 @@ class SearchEndpoint:
                 body = await work_threads.run(client_id, len(data), decode_body, data, limits)
                 route = self._upstream_with_search(body.get("model"))
                 if route is not None:
+                    if route.model != body["model"]:
+                        data = await work_threads.run(client_id, len(data), encode_json, {**body, "model": route.model})
                     reply = await self._forward(data, route, request)
                 else:
                     references = PageReferences(config.seal_key_for(client_id))
