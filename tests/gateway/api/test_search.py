@@ -22,8 +22,11 @@ CONFIG = """
 upstreams:
   chat: {{url: {url}}}
   openai: {{url: {url}, api: openai-responses, profile: openai}}
+  with_key: {{url: {url}, api: openai-responses, profile: openai, key: sk-upstream-0123456789}}
 models:
   gpt-5: {{upstream: openai}}
+  fast: {{upstream: openai, model: gpt-5-mini}}
+  quoted: {{upstream: with_key, model: quoted}}
 default: chat
 keys: [{keys}]
 """
@@ -179,6 +182,28 @@ def test_upstream_of_the_same_api_searches_itself(
     assert output(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="gpt-5") == "from upstream"
     request = upstream.wait_for_requests("gpt-5")[0]
     assert (request.path, request.body["commands"]) == ("/v1/alpha/search", {"search_query": [{"q": "rain"}]})
+
+
+def test_upstream_that_searches_receives_its_own_id_of_the_model(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    upstream.add("gpt-5-mini", up.send_response("200 OK", b'{"output": "from upstream"}'))
+    assert output(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="fast") == "from upstream"
+    request = upstream.wait_for_requests("gpt-5-mini")[0]
+    assert (request.body["model"], request.body["id"]) == ("gpt-5-mini", "session-1")
+
+
+@pytest.mark.parametrize(("status", "sent"), [(200, "200 OK"), (401, "401 Unauthorized")])
+def test_key_that_the_upstream_quotes_is_redacted(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer, status: int, sent: str
+) -> None:
+    text = "wrong key: sk-upstream-0123456789"
+    reply = {"output": text} if status == 200 else {"error": {"message": text, "type": "invalid_request_error"}}
+    upstream.add("quoted", up.send_response(sent, json.dumps(reply).encode()))
+    response = send(gateway_without_engine, {"search_query": [{"q": "rain"}]}, model="quoted")
+    assert response.status_code == status
+    assert "0123456789" not in response.text
+    assert "wrong key" in response.text
 
 
 @pytest.mark.parametrize(

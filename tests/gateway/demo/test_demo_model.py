@@ -460,6 +460,7 @@ GUESSES: list[tuple[str, Any, Any]] = [
     ("n", {"type": "integer", "maximum": 5, "minimum": 4}, 4),
     ("n", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
     ("n", {"type": "integer", "multipleOf": 5}, 5),
+    ("n", {"type": "number", "multipleOf": 5e-324, "minimum": 2, "maximum": 3}, 2),
     ("unit", {"enum": ["c", "f"]}, "c"),
     ("limit", {"type": "integer", "default": 10}, 10),
     ("limit", {"type": "integer", "default": "ten", "examples": [7]}, 7),

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,40 @@ def test_files_that_are_no_captures_are_problems(tmp_path: Path) -> None:
     assert all(str(tmp_path) in problem for problem in files.problems)
 
 
+def test_folder_that_is_removed_during_the_search_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    write_captures(tmp_path / "kept", agent_session()[:1])
+    scan_folder = os.scandir
+
+    def scan(path: str | os.PathLike[str] = ".") -> Any:
+        return scan_folder(tmp_path / "none" if Path(path).name == "gone" else path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    assert len(find_capture_files([str(tmp_path)])) == 1
+
+
+def test_watching_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlingua.gateway.inspector.capture_files.WATCH_SECONDS", 0.01)
+    files, read_new_files = CaptureFiles([str(tmp_path)]), CaptureFiles.read_new_files
+    errors: list[OSError] = [PermissionError(13, "Permission denied")]
+
+    def read(self: CaptureFiles) -> list[str]:
+        if errors:
+            raise errors.pop()
+        return read_new_files(self)
+
+    monkeypatch.setattr(CaptureFiles, "read_new_files", read)
+
+    async def run() -> None:
+        watcher = asyncio.create_task(files.watch(lambda: None))
+        await wait_for_exchange(files)
+        watcher.cancel()
+
+    write_captures(tmp_path, agent_session()[:1])
+    asyncio.run(run())
+    assert len(ids(files)) == 1
+
+
 def test_capture_without_an_end_is_open(tmp_path: Path) -> None:
     encoded = encode_capture(agent_session()[0])
     (tmp_path / "cut.jsonl").write_bytes(b"".join(encoded.splitlines(keepends=True)[:-1]))
@@ -69,6 +104,23 @@ def test_copies_of_one_exchange_have_their_own_ids(tmp_path: Path) -> None:
     files = CaptureFiles([str(tmp_path)])
     files.read_new_files()
     assert len(set(ids(files))) == 2
+
+
+def test_each_copy_is_an_exchange_until_it_is_removed(tmp_path: Path) -> None:
+    """Copies in several folders have the same name."""
+    copies = [tmp_path / name / "same.jsonl" for name in ("a", "b", "c")]
+    for copy in copies:
+        copy.parent.mkdir()
+        copy.write_bytes(encode_capture(agent_session()[0]))
+    files = CaptureFiles([str(tmp_path)])
+    files.read_new_files()
+    assert len(ids(files)) == 3
+    copies[2].unlink()
+    files.read_new_files()
+    assert len(ids(files)) == 2
+    copies[0].unlink()
+    files.read_new_files()
+    assert len(ids(files)) == 1
 
 
 def test_incomplete_file_is_read_again_when_it_has_grown(tmp_path: Path) -> None:

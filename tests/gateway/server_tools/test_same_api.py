@@ -34,7 +34,7 @@ RESULT = {"url": "https://example.com/rain", "title": "Rain", "content": "It rai
 
 def config(upstream: UpstreamServer) -> str:
     """Return settings with an upstream for each server and API. Its models are called `SERVER-API/…`."""
-    upstreams, models = [], []
+    upstreams, models = [f"  chat: {{url: {upstream.url}}}"], ["  chat/*: {upstream: chat}"]
     for api in APIS:
         provider = f", profile: {PROVIDERS[api]}"
         for server, more in {**OTHER_SERVERS, "provider": provider, "configured": ", server_tools: upstream"}.items():
@@ -151,6 +151,44 @@ def test_responses_without_an_engine_are_not_offered_a_search(
     assert [tool["name"] for tool in body["tools"]] == ["read"]
     assert body.get("tool_choice") == sent
     gateway_without_engine.wait_for_log(f"{model}.*hosted-tool|hosted-tool.*{model}")
+
+
+EARLIER_SEARCH: Json = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "rain"},
+}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"tools": [FORCED], "tool_choice": "required"}, {"input": [{"role": "user", "content": "hi"}, EARLIER_SEARCH]}],
+    ids=["the search is the only tool", "an earlier search, and no tools"],
+)
+def test_request_without_tools_has_no_empty_list_of_them(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer, fields: Json
+) -> None:
+    api, model = "openai-responses", f"unknown-openai-responses/no-tools-{'tools' in fields}"
+    add_reply(upstream, api, model, "hi")
+    response = send(gateway_without_engine, api, model, True, **fields)
+    assert response.status_code == 200, response.text
+    assert {"tools", "tool_choice"} & upstream.wait_for_requests(model)[0].body.keys() == set()
+    lines = gateway_without_engine.wait_for_log(f"{model}.*\n").splitlines()
+    assert any("hosted-tool" in line for line in lines if model in line) == ("tools" in fields)
+
+
+def test_chat_request_with_a_byte_order_mark_has_no_empty_list_of_tools(
+    gateway_without_engine: GatewayProcess, upstream: UpstreamServer
+) -> None:
+    """Such a request is decoded as a whole."""
+    model = "chat/byte-order-mark"
+    upstream.add(model, up.chat_stream("hi"))
+    body = json.dumps({"model": model, "stream": True, "messages": [{"role": "user", "content": "hi"}]})
+    url = f"{gateway_without_engine.base}/v1/chat/completions"
+    response = httpx.post(url, content=body.encode("utf-8-sig"), headers={"content-type": "application/json"})
+    assert response.status_code == 200, response.text
+    assert "tools" not in upstream.wait_for_requests(model)[0].body
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from interlingua.gateway.server_tools.web_access import WebAccess
 from interlingua.gateway.server_tools.web_search import DomainFilter
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import headers_for, read_full_body, send_request
+from interlingua.gateway.upstream.secret_filter import SecretFilter
 from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
@@ -151,6 +152,8 @@ class SearchEndpoint:
                 body = await work_threads.run(client_id, len(data), decode_body, data, limits)
                 route = self._upstream_with_search(body.get("model"))
                 if route is not None:
+                    if route.model != body["model"]:
+                        data = await work_threads.run(client_id, len(data), encode_json, {**body, "model": route.model})
                     reply = await self._forward(data, route, request)
                 else:
                     references = PageReferences(config.seal_key_for(client_id))
@@ -178,11 +181,17 @@ class SearchEndpoint:
         try:
             async with asyncio.timeout(FORWARD_TIMEOUT_SECONDS):
                 async with await send_request(session, route, url, body, headers) as response:
-                    return await read_full_body(response, MAX_FORWARDED_BYTES)
+                    reply = await read_full_body(response, MAX_FORWARDED_BYTES)
         except TimeoutError:
             raise UpstreamFailed(
                 f"{route.name}: the search took longer than {FORWARD_TIMEOUT_SECONDS:g} s", 504
             ) from None
+        except UpstreamFailed as error:
+            redactor = self._gateway.config.redactor.with_credentials(request.headers)
+            error.args, error.code = (redactor.redact_text(str(error)),), redactor.redact_text(error.code)
+            raise
+        secret_filter = SecretFilter(route.upstream)
+        return secret_filter.feed(reply) + secret_filter.flush()
 
     async def _run(self, body: Json, references: PageReferences) -> Json:
         request = _read(body, SearchRequest)

@@ -38,6 +38,8 @@ MAX_QUANTIFIERS = 3
 patterns without groups and alternatives are matched."""
 MAX_GENERATED_LENGTH = 64
 """Maximum number of generated items and characters of a generated text."""
+MIN_STEP = 2**-53
+"""Minimum `multipleOf` whose multiples are tried. The quotient of a number and a smaller one may be infinite."""
 _DEFAULT_BOUNDS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
 _FORMAT_EXAMPLES = {
     "date": "2025-01-01",
@@ -209,9 +211,8 @@ class _ArgumentFaker:
             *(limit + offset for limit in limits for offset in (0, 1, -1)),
             sum(limits) / max(len(limits), 1),
         ]
-        multiples = (
-            [round(n / step) * step for limit in limits for n in (limit, limit + step, limit - step)] if step else []
-        )
+        near_limits = [n for limit in limits for n in (limit, limit + step, limit - step)]
+        multiples = [round(n / step) * step for n in near_limits] if step >= MIN_STEP else []
         fitting = (n for n in (*candidates, *multiples) if _is_valid_number(n, schema_fields, step))
         number = next(prompt_numbers, None) if nth == 0 else None
         if number is None:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,12 +55,18 @@ def find_capture_files(paths: Iterable[str]) -> list[Path]:
     for name in paths:
         path = Path(name)
         if path.is_dir():
-            files += sorted(path.rglob(f"*{CAPTURE_SUFFIX}"))
+            files += sorted(_files_in(path))
         elif path.exists():
             files.append(path)
         else:
             raise BadInput(f"{name}: no such file or folder", "pass captures: interlingua serve --capture DIR")
     return list(dict.fromkeys(files))[-MAX_FILES:]
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the capture files in a folder. Unlike `rglob`, this does not fail if a folder is removed meanwhile."""
+    for parent, folders, names in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *names) if name.endswith(CAPTURE_SUFFIX))
 
 
 class CaptureFiles:
@@ -108,16 +115,20 @@ class CaptureFiles:
             self._forget(path)
             self._note_problem(path, str(error))
             return ""
-        id = summarized.summary.id
-        with self._lock:
-            if self._files.get(id, path) != path:  # a copy
-                id = summarized.summary.id = f"{id}~{path.stem}"
+        id = summarized.summary.id = self._unique_id(summarized.summary.id, path)
         if self._ids.get(path) != id:
             self._forget(path)
         self._note_problem(path, "")
         with self._lock:
             self._files[id], self._summaries[id], self._ids[path] = path, summarized, id
         return id
+
+    def _unique_id(self, id: str, path: Path) -> str:
+        """Return an id that no other file has: copies are exchanges of their own."""
+        copy_id = f"{id}~{path.stem}"
+        candidates = chain((id, copy_id), (f"{copy_id}~{number}" for number in count(2)))
+        with self._lock:
+            return next(candidate for candidate in candidates if self._files.get(candidate, path) == path)
 
     def _forget(self, path: Path) -> None:
         """Remove the exchange and the problem of a file."""
@@ -143,7 +154,7 @@ class CaptureFiles:
             known_ids, known_problems = set(self._summaries), list(self.problems)
             try:
                 changed = await asyncio.to_thread(self.read_new_files)
-            except BadInput:  # a folder was moved away at this moment
+            except (BadInput, OSError):  # a folder was moved away at this moment, or cannot be read for now
                 changed = []
             for id in known_ids - self._summaries.keys():
                 self.changes.remove(id)

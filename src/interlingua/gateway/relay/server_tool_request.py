@@ -18,6 +18,7 @@ from interlingua.gateway.server_tools.request_tools import (
     may_be_server_tools,
     may_have_server_calls,
     may_have_web_calls,
+    offers_web_search,
     reports_missing_search,
     runs_tool_search,
     runs_web_search,
@@ -102,7 +103,7 @@ async def find_tools_to_run(
         except (ValueError, RecursionError):
             return {}  # the same
     is_offered = settings.web_search.engine != "off" or reports_missing_search(wire)
-    if is_same_wire and not is_offered:
+    if is_same_wire and not is_offered and offers_web_search(wire, tools):
         await _drop_web_search(gateway, client_request, exchange, memory)
     web_access = _web_access(gateway, settings, client_request, exchange.id) if is_offered else None
     found = find_server_tools(wire, tools, web_access)
@@ -112,15 +113,13 @@ async def find_tools_to_run(
 async def _drop_web_search(
     gateway: GatewayState, client_request: ClientRequest, exchange: ExchangeRecord, memory: MemoryShare
 ) -> None:
-    """Remove the web search from a request to an upstream of its own API. Other APIs have none."""
+    """Remove the web search from a request to an upstream of its own API."""
     cassettes = gateway.cassettes
     if cassettes is not None and cassettes.is_same_wire(client_request.wire):  # the request is the key of its recording
         return
     body = await client_request.body.decode_in_thread(client_request.client_id, gateway.work_threads, memory)
-    changed = without_web_search(body)
-    if changed != body:
-        client_request.body.replace(changed)
-        exchange.findings.append(Finding("hosted-tool", NO_SEARCH, "tools"))
+    client_request.body.replace(without_web_search(body))
+    exchange.findings.append(Finding("hosted-tool", NO_SEARCH, "tools"))
 
 
 def _may_have_server_tools(gateway: GatewayState, client_request: ClientRequest, encoded: bytes) -> bool:

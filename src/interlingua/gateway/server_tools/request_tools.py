@@ -23,6 +23,7 @@ __all__ = [
     "may_be_server_tools",
     "may_have_server_calls",
     "may_have_web_calls",
+    "offers_web_search",
     "reports_missing_search",
     "runs_tool_search",
     "runs_web_search",
@@ -108,14 +109,22 @@ def runs_web_search(wire: str, profile: Profile) -> bool:
     return wire in profile.web_search_wires
 
 
+def offers_web_search(wire: str, tools: Any) -> bool:
+    """Return whether these are tools of a Responses request with a web search."""
+    return wire == RESPONSES and any(responses_rounds.is_web_search(as_dict(tool)) for tool in as_list(tools))
+
+
 def without_web_search(body: Json) -> Json:
-    """Return a request of the Responses API that offers no web search."""
+    """Return a request of the Responses API that offers no web search. Without tools, there is no choice of them."""
     changed = {**body, "tools": _without_searches(body.get("tools"))}
     choice = as_dict(body.get("tool_choice"))
     if choice.get("type") == responses_rounds.ALLOWED_TOOLS:
         changed["tool_choice"] = {**choice, "tools": _without_searches(choice.get("tools"))}
     if responses_rounds.is_web_search(choice) or as_dict(changed.get("tool_choice")).get("tools") == []:
         del changed["tool_choice"]
+    if not changed["tools"]:
+        del changed["tools"]
+        changed.pop("tool_choice", None)
     return changed
 
 
