@@ -228,4 +228,5 @@ def test_gateway_runs_the_web_search_of_servers_that_are_not_known_to_do_it(owne
 
     asyncio.run(use())
     (tool,) = server.requests[0]["tools"]
-    assert "input_schema" in tool and "type" not in tool
+    assert "input_schema" in tool
+    assert "type" not in tool
