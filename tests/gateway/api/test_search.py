@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from interlingua.gateway.api.search import PageReferences
+from interlingua.gateway.server_tools.search_commands import PageReferences
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.upstream_server import UpstreamServer

@@ -46,6 +46,8 @@ MAX_QUEUED_BYTES = 256 * 1024 * 1024
 MAX_KEPT_MISSES = 100
 FLUSH_SECONDS = 30.0
 """Time to write the last recordings when the gateway stops."""
+WRITE_SECONDS = 2.0
+"""Time that a request without a recording waits for the one before it to be written."""
 _HEADER_SAFE_NAME = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
@@ -151,7 +153,8 @@ class CassetteDeck:
         meaning = self._read_meaning(wire, body, headers, redactor)
         takes = self._find_takes(meaning)
         if not takes and self._last_write and not self._last_write.is_set():
-            await self._last_write.wait()  # a client may repeat a request as soon as it has the reply
+            with suppress(TimeoutError):  # a client may repeat a request as soon as it has the reply
+                await asyncio.wait_for(self._last_write.wait(), WRITE_SECONDS)
             takes = self._find_takes(meaning)
         if not takes:
             return None

@@ -18,9 +18,9 @@ from interlingua.gateway.server_tools.request_tools import (
     may_be_server_tools,
     may_have_server_calls,
     may_have_web_calls,
+    may_run_tool_search,
     offers_web_search,
     reports_missing_search,
-    runs_tool_search,
     runs_web_search,
     without_web_search,
 )
@@ -56,7 +56,7 @@ async def convert_earlier_calls(
         profile = await _profile(gateway, client_request, route)
         if runs_web_search(wire, profile):
             return Origins()
-        if runs_tool_search(wire, profile) and not may_have_web_calls(wire, body):
+        if may_run_tool_search(wire, profile) and not may_have_web_calls(wire, body):
             return Origins()
     decoded = await body.decode_in_thread(client_id, gateway.work_threads, memory)
     seals = SealedValues(client_request.seal_key, max_seal_bytes)
@@ -89,7 +89,7 @@ async def find_tools_to_run(
     is_same_wire, is_tool_search_left = route.upstream.api == wire, False
     if is_same_wire:
         profile = await _profile(gateway, client_request, route)
-        is_tool_search_left = runs_tool_search(wire, profile)
+        is_tool_search_left = may_run_tool_search(wire, profile)
         if runs_web_search(wire, profile):
             return {}
     if undecoded is None:

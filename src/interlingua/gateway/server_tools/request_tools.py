@@ -23,9 +23,9 @@ __all__ = [
     "may_be_server_tools",
     "may_have_server_calls",
     "may_have_web_calls",
+    "may_run_tool_search",
     "offers_web_search",
     "reports_missing_search",
-    "runs_tool_search",
     "runs_web_search",
     "start_rounds",
     "without_web_search",
@@ -99,8 +99,8 @@ def reports_missing_search(wire: str) -> bool:
     return wire == MESSAGES
 
 
-def runs_tool_search(wire: str, profile: Profile) -> bool:
-    """Return whether an upstream of the client's own API runs the tool search of that API, or may do so."""
+def may_run_tool_search(wire: str, profile: Profile) -> bool:
+    """Return whether an upstream of the client's own API may run the tool search of that API."""
     return wire == RESPONSES or profile.name == UNKNOWN or profile.tool_search
 
 
