@@ -2,16 +2,19 @@
 
     python -m bench.inspector            about three minutes
     python -m bench.inspector --quick    about half a minute, less exact
+    python -m bench.inspector --rounds 15    for a busy machine; nine minutes
 
 Three gateways take turns in front of the same upstream: one without the inspector, a second one without it, and one
-with it. The difference between the first two is the noise of the machine. The output shows the medians of the ratios of
-neighbouring measurements. The inspector's process, which keeps the exchanges, has a row of its own. Needs Linux, two
-cores and a C compiler; all sockets are on loopback.
+with it. The output shows the medians of the ratios of neighbouring measurements. The difference between the first two
+gateways in a round is the noise of the machine; that of the median shrinks with the square root of the rounds. The
+inspector's process, which keeps the exchanges, has a column of its own. Needs Linux, two cores and a C compiler; all
+sockets are on loopback.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -114,7 +117,8 @@ def measure_row(gateways: list[Gateway], load: Load, seconds: float, rounds: int
 def print_row(name: str, off: list[Cost], control: list[Cost], on: list[Cost]) -> None:
     base = [(first.gateway + second.gateway) / 2 for first, second in zip(off, control, strict=True)]
     ratio = median(one.gateway / other for one, other in zip(on, base, strict=True))
-    noise = median(abs(first.gateway / second.gateway - 1) for first, second in zip(off, control, strict=True))
+    differences = [abs(first.gateway / second.gateway - 1) for first, second in zip(off, control, strict=True)]
+    noise = median(differences) / math.sqrt(len(differences))
     print(
         f"  {name:<26}{median(base):8.1f}{median(one.gateway for one in on):8.1f}{100 * (ratio - 1):+8.1f} %"
         f"{100 * noise:8.1f} %  {judge(ratio, noise, off + control, on):<40}{median(one.inspector for one in on):6.1f}",
@@ -135,10 +139,11 @@ def judge(ratio: float, noise: float, off: list[Cost], on: list[Cost]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each gateway; default: 5")
     args = parser.parse_args()
     if sys.platform != "linux" or len(CORES) < 2:
         raise SystemExit("bench.inspector: needs Linux and two cores")
-    seconds, rounds = (2.0, 2) if args.quick else (4.0, 5)
+    seconds, rounds = (2.0, 2) if args.quick else (4.0, args.rounds)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         long = int(EVENTS_PER_SECOND * (seconds + MARGIN_SECONDS))
