@@ -102,7 +102,8 @@ def test_wrapped_commands_of_examples_can_be_pasted(monkeypatch: pytest.MonkeyPa
     --key NAME > file
   x --upstream http://localhost:8000/v1       a description of it
   x --short                                   a description of it
-  echo '{"calls": [{"id": "", "name": "ls"}]}' | x --model NAME""",
+  echo '{"calls": [{"id": "", "name": "ls"}]}' | x --model NAME
+  x --upstream http://localhost:8000/v1 --name it's --quiet --long""",
     )
     assert parser.format_help().partition("examples:\n")[2] == (
         r"""  x --upstream http://localhost:8000/v1 --name 'a name' \
@@ -113,6 +114,8 @@ def test_wrapped_commands_of_examples_can_be_pasted(monkeypatch: pytest.MonkeyPa
       a description of it
   echo '{"calls": [{"id": "", "name": "ls"}]}' | x \
       --model NAME
+  x --upstream http://localhost:8000/v1 --name it's \
+      --quiet --long
 """
     )
 

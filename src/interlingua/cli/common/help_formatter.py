@@ -23,7 +23,7 @@ MAX_WIDTH = 100
 _HEADING = re.compile(r"^(usage|[a-z][^\n:.`]*)(?=:$|: interlingua)", re.MULTILINE)
 _CONTINUES = " \\"
 """End of a line of a shell command that continues on the next line."""
-_SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+"
+_SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S)+"
 _COMMAND_PART = re.compile(rf"(?:(?:-\S+|\||>) (?=[^-|>]))?{_SHELL_WORD}")
 """A word of a command. An option stays together with its value."""
 
