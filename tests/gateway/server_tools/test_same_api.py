@@ -218,3 +218,11 @@ def test_codex_search_is_not_forwarded_to_other_servers(
     response = httpx.post(f"{gateway_without_engine.base}/v1/alpha/search", json=body)
     assert (response.status_code, "unavailable" in response.json()["output"]) == (200, True)
     assert upstream.count("codex") == 0
+
+
+def test_malformed_choice_of_tools_is_refused(gateway: GatewayProcess) -> None:
+    """An empty list of tools in its place would hide the client's mistake."""
+    api, choice = "openai-responses", {"type": "allowed_tools", "tools": "x"}
+    response = send(gateway, api, "vllm-openai-responses/malformed", False, tools=[SEARCH[api]], tool_choice=choice)
+    assert response.status_code == 400
+    assert "tool_choice" in response.json()["error"]["message"]

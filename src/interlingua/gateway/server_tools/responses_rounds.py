@@ -322,9 +322,10 @@ def _choice_for_model(choice: Json) -> Json:
     """Return the tool choice with the function in the place of the web search."""
     if is_web_search(choice):
         return {"type": "function", "name": WEB_SEARCH}
-    if choice.get("type") != ALLOWED_TOOLS:
+    tools = choice.get("tools")
+    if choice.get("type") != ALLOWED_TOOLS or not isinstance(tools, list):
         return choice
-    return {**choice, "tools": [_choice_for_model(as_dict(tool)) for tool in as_list(choice.get("tools"))]}
+    return {**choice, "tools": [_choice_for_model(tool) if isinstance(tool, dict) else tool for tool in tools]}
 
 
 def _max_calls(body: Mapping[str, Any]) -> int:
