@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import Any
@@ -98,6 +98,10 @@ class UpstreamFailed(UpstreamError):
         """The body of the upstream's error response; b"" if there was none."""
         self.headers: Mapping[str, str] = headers or {}
         """Headers of the upstream's response."""
+
+    def redact(self, redact_text: Callable[[str], str]) -> None:
+        """Redact the message and the code, in which an upstream may quote the key that it got."""
+        self.args, self.code = (redact_text(str(self)),), redact_text(self.code)
 
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:

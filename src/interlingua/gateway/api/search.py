@@ -93,8 +93,7 @@ class SearchEndpoint:
                 f"{route.name}: the search took longer than {FORWARD_TIMEOUT_SECONDS:g} s", 504
             ) from None
         except UpstreamFailed as error:
-            redactor = self._gateway.config.redactor.with_credentials(request.headers)
-            error.args, error.code = (redactor.redact_text(str(error)),), redactor.redact_text(error.code)
+            error.redact(self._gateway.config.redactor.with_credentials(request.headers).redact_text)
             raise
         secret_filter = SecretFilter(route.upstream)
         return secret_filter.feed(reply) + secret_filter.flush()

@@ -539,7 +539,7 @@ class Relay:
             name_client_field(error, self._conversation_field, self._changes)
         self._exchange.error = self._redactor.redact_text(error.log_message)
         if isinstance(error, UpstreamFailed):
-            error.args, error.code = (self._exchange.error,), self._redactor.redact_text(error.code)
+            error.redact(self._redactor.redact_text)
         if self._stream.response is None:
             returned = returned_headers(getattr(error, "headers", {}), self._wire, self._exchange.upstream_wire)
             headers = {**self._redact_headers(returned), **retry_after_header(error)}
